@@ -27,7 +27,7 @@ use crate::stream::{self, OnStreamProgress};
 ///
 /// It loads and runs as an [`Embedder`](crate::Embedder) does: the same sources, configuration, engines, batches, cache,
 /// statistics and profile. Models of a class that ends in `ForSequenceClassification` are read from safetensors (BERT, RoBERTa,
-/// XLM-R, CamemBERT, MPNet, DistilBERT, ModernBERT, GTE, JinaBERT), and others from ONNX files that give `logits`.
+/// XLM-R, CamemBERT, MPNet, DistilBERT, ModernBERT, GTE, JinaBERT, DeBERTa-v2), and others from ONNX files that give `logits`.
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {

@@ -1,15 +1,17 @@
-//! Encoders whose authors publish them with code of their own load from `config.json` and safetensors alone, and give the vectors of an
-//! independent implementation at f64 on every engine.
+//! Newer families of encoders load from `config.json` and safetensors alone, also where their authors publish them with code of their
+//! own, and give the vectors of an independent implementation at f64 on every engine.
 
 use isovec::ModelSource;
 use isovec::blocking::Embedder;
 use isovec::config::{EmbeddingConfig, Pooling};
 use isovec::fingerprint::Fingerprint;
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::deberta::{deberta, deberta_plain};
 use isovec_test_models::decoders::eurobert;
 use isovec_test_models::gte::{gte, newer};
 use isovec_test_models::jina::{jina, jina_code};
 use isovec_test_models::reference::{last_hidden_state, mean_normalised};
+use isovec_test_models::t5::{t5, t5_gated};
 use isovec_test_models::tiny;
 use isovec_test_support::engines;
 use serde_json::json;
@@ -50,9 +52,11 @@ fn expected(model: &Checkpoint, text: &str) -> Vec<f64> {
 }
 
 #[test]
-fn encoders_with_code_of_their_own_are_themselves_on_every_engine() {
+fn encoders_are_themselves_on_every_engine() {
     let [gte, jina, jina_code] = [gte(), jina(), jina_code()].map(tiny::of_words);
     let eurobert = tiny::of_words(eurobert());
+    let [deberta, deberta_plain] = [deberta(), deberta_plain()].map(tiny::of_words);
+    let [t5, t5_gated] = [t5(), t5_gated()].map(tiny::of_words);
     // Under the names of transformers it is the same model.
     let renamed = newer(gte.clone());
     for (published, model, prefix) in [
@@ -61,6 +65,10 @@ fn encoders_with_code_of_their_own_are_themselves_on_every_engine() {
         (&renamed, &gte, ""),
         (&jina, &jina, "bert."),
         (&jina_code, &jina_code, ""),
+        (&deberta, &deberta, "deberta."),
+        (&deberta_plain, &deberta_plain, ""),
+        (&t5, &t5, ""),
+        (&t5_gated, &t5_gated, ""),
     ] {
         for engine in engines() {
             let embedder = Embedder::builder(source(published, prefix))
@@ -115,6 +123,9 @@ fn what_no_tensor_shows_decides_the_fingerprint() {
         (gte(), "rope_scaling", json!(null)),
         (jina(), "num_attention_heads", json!(8)),
         (jina(), "feed_forward_type", json!("reglu")),
+        (deberta(), "pos_att_type", json!("c2p")),
+        (deberta(), "max_relative_positions", json!(40)),
+        (t5(), "relative_attention_max_distance", json!(64)),
     ] {
         let model = tiny::of_words(model);
         assert_ne!(of(&model), of(&model.clone().with(key, value)), "{key}");

@@ -11,12 +11,14 @@ use isovec_engine::onnx::proto::ModelProto;
 use isovec_model::convert::{Converted, architecture, convert, family};
 use isovec_model::safetensors::TensorSet;
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::deberta;
 use isovec_test_models::decoders;
 use isovec_test_models::gte;
 use isovec_test_models::jina;
 use isovec_test_models::models;
 use isovec_test_models::reference::last_hidden_state;
 use isovec_test_models::rng::Rng;
+use isovec_test_models::t5;
 use prost::Message;
 use serde_json::json;
 
@@ -227,6 +229,42 @@ fn slopes_of_twelve_heads_agree_with_the_reference() {
         assert_same("jina of twelve heads", &twelve);
         assert_same("jina, reglu", &twelve.with("feed_forward_type", "reglu"));
     }
+}
+
+/// Each option of its distances by itself.
+#[test]
+fn each_kind_of_deberta_agrees_with_the_reference() {
+    let one = |key: &str, value: serde_json::Value| {
+        let model = deberta::deberta().with(key, value);
+        deberta::deberta_like(98, model.config)
+    };
+    assert_same("content to position", &one("pos_att_type", json!("c2p")));
+    assert_same("position to content", &one("pos_att_type", json!(["p2c"])));
+    assert_same("of its own", &one("share_att_key", json!(false)));
+    assert_same("without a norm", &one("norm_rel_ebd", json!("none")));
+    // Distances that pass the last bucket, and those that no text reaches.
+    assert_same("short", &one("max_relative_positions", json!(20)));
+    assert_same("long", &one("max_relative_positions", json!(500)));
+    assert_same("without buckets", &one("position_buckets", json!(-1)));
+}
+
+/// A checkpoint with the decoder too, and one that names the table of words as the encoder's.
+#[test]
+fn whole_models_of_t5_are_read_for_their_encoder() {
+    let model = t5::t5();
+    let graph = graph_of(&model);
+    let mut whole = model.clone();
+    for (name, array) in model.tensors.clone() {
+        let name = name.replace("encoder.", "decoder.");
+        whole.tensors.insert(name, array);
+    }
+    assert_eq!(graph_of(&whole), graph);
+    let mut own = model.clone();
+    let words = own.tensors.remove("shared.weight").expect("words");
+    let name = "encoder.embed_tokens.weight".to_owned();
+    own.tensors.insert(name, words);
+    let difference = difference(&graph_of(&own), &model);
+    assert!(difference <= BOUND, "{difference:e}");
 }
 
 /// Without the keys that its authors' code has defaults for.
@@ -567,6 +605,22 @@ fn the_comparison_notices_a_mistake_in_each_config_value_of_newer_encoders() {
         (jina::jina_code(), "feed_forward_type", json!("reglu")),
         (jina::jina_code(), "layer_norm_eps", json!(1e-5)),
         (jina::jina_code(), "num_attention_heads", json!(8)),
+        (deberta::deberta(), "hidden_act", json!("gelu_new")),
+        (deberta::deberta(), "layer_norm_eps", json!(1e-5)),
+        (deberta::deberta(), "num_attention_heads", json!(2)),
+        (deberta::deberta(), "pos_att_type", json!("c2p")),
+        (deberta::deberta(), "pos_att_type", json!("p2c")),
+        (deberta::deberta(), "max_relative_positions", json!(40)),
+        (deberta::deberta(), "norm_rel_ebd", json!("none")),
+        (deberta::deberta_plain(), "share_att_key", json!(true)),
+        (
+            deberta::deberta_plain(),
+            "position_biased_input",
+            json!(false),
+        ),
+        (t5::t5(), "layer_norm_epsilon", json!(1e-3)),
+        (t5::t5(), "relative_attention_max_distance", json!(64)),
+        (t5::t5_gated(), "layer_norm_epsilon", json!(1e-3)),
     ];
     for (model, key, value) in mutants {
         let what = format!("{} {key} {value}", model.config["model_type"]);
@@ -595,7 +649,22 @@ fn the_comparison_notices_swapped_halves_and_slopes() {
         }
         assert_noticed(packed, &swapped, &model);
     }
-    for model in [jina::jina(), jina::jina_code()] {
+    for (model, name, bytes) in [
+        (jina::jina(), "alibi.by_offset", None),
+        (jina::jina_code(), "alibi.by_offset", None),
+        // One place further, and the query's side for the key's.
+        (deberta::deberta(), "distances.by_offset", Some(4)),
+        (
+            deberta::deberta(),
+            "encoder.layer.1.attention.self.key_proj.distances",
+            None,
+        ),
+        (
+            deberta::deberta_plain(),
+            "encoder.layer.1.attention.self.pos_query_proj.distances",
+            None,
+        ),
+    ] {
         let mut graph = graph_of(&model);
         let mut tables = graph
             .graph
@@ -603,13 +672,13 @@ fn the_comparison_notices_swapped_halves_and_slopes() {
             .expect("a graph")
             .initializer
             .iter_mut();
-        let table = tables.find(|tensor| tensor.name == "alibi.by_offset");
+        let table = tables.find(|tensor| tensor.name == name);
         let table = table.expect("the table of distances");
         let mut rows = table.raw_data.to_vec();
-        let row = rows.len() / 4;
+        let row = bytes.unwrap_or(rows.len() / 4);
         rows.rotate_left(row);
         table.raw_data = rows.into();
-        assert!(difference(&graph, &model) >= NOTICED);
+        assert!(difference(&graph, &model) >= NOTICED, "{name}");
     }
 }
 
@@ -637,6 +706,8 @@ fn the_comparison_notices_what_only_gemma_does() {
     assert!(difference(&graph, &model) >= NOTICED);
 }
 
+const T5_BIAS: &str = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight";
+
 #[test]
 fn the_comparison_notices_positions_off_by_one() {
     for (model, table) in [
@@ -644,6 +715,10 @@ fn the_comparison_notices_positions_off_by_one() {
         (models::roberta(), "embeddings.position_embeddings.weight"),
         (models::mpnet(), "embeddings.position_embeddings.weight"),
         (models::mpnet(), "encoder.relative_attention_bias.weight"),
+        (deberta::deberta(), "encoder.rel_embeddings.weight"),
+        (deberta::deberta_plain(), "encoder.rel_embeddings.weight"),
+        (t5::t5(), T5_BIAS),
+        (t5::t5_gated(), T5_BIAS),
         (
             models::distilbert(),
             "embeddings.position_embeddings.weight",
@@ -921,6 +996,70 @@ fn what_families_cannot_be_is_refused_by_name() {
             "feed_forward_type",
         ),
         (jina::jina(), "is_decoder", json!(true), "is_decoder"),
+        (
+            deberta::deberta(),
+            "relative_attention",
+            json!(false),
+            "relative_attention",
+        ),
+        (
+            deberta::deberta(),
+            "conv_kernel_size",
+            json!(3),
+            "convolution",
+        ),
+        (deberta::deberta(), "pos_att_type", json!("p2p|c2p"), "p2p"),
+        (
+            deberta::deberta(),
+            "norm_rel_ebd",
+            json!("batch_norm"),
+            "batch_norm",
+        ),
+        (
+            deberta::deberta(),
+            "embedding_size",
+            json!(16),
+            "embedding_size",
+        ),
+        (
+            deberta::deberta(),
+            "attention_head_size",
+            json!(4),
+            "attention_head_size",
+        ),
+        (
+            deberta::deberta(),
+            "position_buckets",
+            json!(2),
+            "position_buckets",
+        ),
+        (
+            deberta::deberta(),
+            "max_relative_positions",
+            json!(5),
+            "position_buckets",
+        ),
+        (deberta::deberta(), "hidden_act", json!("mish"), "mish"),
+        (
+            deberta::deberta(),
+            "max_position_embeddings",
+            json!(500_000),
+            "max_position_embeddings",
+        ),
+        (
+            t5::t5(),
+            "feed_forward_proj",
+            json!("gated-silu"),
+            "gated-silu",
+        ),
+        (t5::t5(), "is_decoder", json!(true), "is_decoder"),
+        (t5::t5(), "n_positions", json!(500_000), "n_positions"),
+        (
+            t5::t5(),
+            "relative_attention_num_buckets",
+            json!(2),
+            "2 buckets",
+        ),
         (jina::jina(), "auto_map", class("BertModel"), "auto_map"),
         (
             jina::jina(),
@@ -1047,14 +1186,19 @@ fn every_size_is_checked_against_the_tensors() {
         "n_inner",
         "n_layer",
         "head_dim",
+        "d_model",
+        "d_kv",
+        "d_ff",
+        "num_layers",
+        "relative_attention_num_buckets",
     ];
     for (name, model) in models::all() {
         for key in sizes {
-            let Some(size) = model.config[key].as_u64() else {
+            let Some(size) = model.config[key].as_u64().filter(|&size| size > 0) else {
                 continue;
             };
             // Tables of angles and of distances are made and not stored.
-            let has_table = ["modernbert", "gte", "jina", "jina_code"].contains(&name);
+            let has_table = ["modernbert", "gte", "jina", "jina_code", "deberta"].contains(&name);
             if (has_table || is_decoder(name)) && key == "max_position_embeddings" {
                 continue;
             }

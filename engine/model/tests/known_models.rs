@@ -129,6 +129,8 @@ fn the_judgement_follows_the_config() {
         ("jina-v2", "feed_forward_type", json!("original")),
         ("nomic", "num_experts", json!(8)),
         ("roberta-words", "model_type", json!("electra")),
+        ("t5", "feed_forward_proj", json!("gated-silu")),
+        ("deberta-v2-pairs", "conv_kernel_size", json!(3)),
     ] {
         assert!(with(name, key, value).is_some(), "{name} {key}");
     }

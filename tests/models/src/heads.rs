@@ -4,6 +4,7 @@
 use serde_json::json;
 
 use crate::checkpoint::Checkpoint;
+use crate::deberta;
 use crate::gte;
 use crate::jina;
 use crate::models::{self, HIDDEN, Maker};
@@ -78,6 +79,12 @@ pub fn all(labels: usize) -> Vec<(&'static str, Checkpoint)> {
             &|_| {},
         ),
         with(
+            with_classifier(deberta::deberta(), 94, labels),
+            95,
+            "DebertaV2ForSequenceClassification",
+            &|_| {},
+        ),
+        with(
             models::modernbert(),
             85,
             "ModernBertForSequenceClassification",
@@ -97,10 +104,18 @@ pub fn published(mut model: Checkpoint) -> Checkpoint {
     let prefix = match model.config["model_type"].as_str().expect("a model type") {
         "xlm-roberta" => "roberta",
         "modernbert" => "model",
+        "deberta-v2" => "deberta",
         other => other,
     };
     let prefix = prefix.to_owned();
+    // BERT's pooler belongs to the model.
+    let pooler = if prefix == "deberta" {
+        "pooler."
+    } else {
+        "classifier."
+    };
     let beside = [
+        pooler,
         "classifier.",
         "pre_classifier.",
         "head.",
@@ -131,6 +146,12 @@ pub fn logits(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Vec<f64> {
     match model.config["model_type"].as_str().expect("a model type") {
         "bert" | "new" => {
             let pooled = each(linear(model, "pooler.dense", first), &libm::tanh);
+            linear(model, "classifier", &pooled)
+        }
+        "deberta-v2" => {
+            let pooled = each(linear(model, "pooler.dense", first), &|x| {
+                activate("gelu", x)
+            });
             linear(model, "classifier", &pooled)
         }
         "roberta" | "xlm-roberta" | "camembert" | "mpnet" => {

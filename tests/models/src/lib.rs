@@ -4,6 +4,8 @@
 //! - [`models`], [`full_size`]: a tiny model of each family, and models of the sizes that people load.
 //! - [`reference`](mod@reference): the expected outputs of a model, from an implementation at f64 that shares no code
 //!   with the conversion.
+//! - [`deberta`]: encoders whose scores depend on contents and distances, with theirs.
+//! - [`t5`]: the encoders of T5, with theirs.
 //! - [`gte`], [`jina`]: encoders whose authors publish them with code of their own, with theirs.
 //! - [`decoders`]: decoders, with theirs; [`embedding_gemma`]: one with all files of a published model.
 //! - [`heads`]: classifiers of texts, with theirs.
@@ -23,6 +25,7 @@ pub mod bundles;
 pub mod checkpoint;
 pub mod classifier;
 pub mod convolutions;
+pub mod deberta;
 pub mod decoders;
 pub mod embedding_gemma;
 pub mod exact;
@@ -40,6 +43,7 @@ pub mod reranker;
 pub mod rng;
 pub mod sparse;
 pub mod static_embedding;
+pub mod t5;
 pub mod texts;
 pub mod tiny;
 pub mod tiny_clip;

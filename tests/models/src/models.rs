@@ -7,10 +7,12 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::checkpoint::{Array, Checkpoint};
+use crate::deberta;
 use crate::decoders;
 use crate::gte;
 use crate::jina;
 use crate::rng::Rng;
+use crate::t5;
 
 /// Words of every tiny model.
 pub const VOCABULARY: usize = 200;
@@ -345,5 +347,9 @@ pub fn all() -> Vec<(&'static str, Checkpoint)> {
         ("gte", gte::gte()),
         ("jina", jina::jina()),
         ("jina_code", jina::jina_code()),
+        ("deberta", deberta::deberta()),
+        ("deberta_plain", deberta::deberta_plain()),
+        ("t5", t5::t5()),
+        ("t5_gated", t5::t5_gated()),
     ]
 }

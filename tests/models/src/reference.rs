@@ -6,14 +6,16 @@
 //! <https://arxiv.org/abs/2004.09297> with the buckets of <https://arxiv.org/abs/1910.10683>,
 //! DistilBERT <https://arxiv.org/abs/1910.01108>, ModernBERT <https://arxiv.org/abs/2412.13663>,
 //! NomicBERT <https://arxiv.org/abs/2402.01613>, GELU <https://arxiv.org/abs/1606.08415>, rotary
-//! positions <https://arxiv.org/abs/2104.09864>. Others are in [`crate::decoders`], [`crate::gte`] and [`crate::jina`].
+//! positions <https://arxiv.org/abs/2104.09864>. Others are in [`crate::deberta`], [`crate::decoders`], [`crate::gte`], [`crate::jina`] and [`crate::t5`].
 
 use serde_json::Value;
 
 use crate::checkpoint::{Array, Checkpoint};
+use crate::deberta;
 use crate::decoders;
 use crate::gte;
 use crate::jina;
+use crate::t5;
 
 /// One vector a token.
 pub type Rows = Vec<Vec<f64>>;
@@ -41,6 +43,8 @@ pub fn last_hidden_state_seeing(
         "distilbert" => distilbert(model, ids),
         "nomic_bert" => nomicbert(model, ids, types),
         "bert" => jina::hidden_state(model, ids, types),
+        "t5" => t5::hidden_state(model, ids),
+        "deberta-v2" => deberta::hidden_state(model, ids, types),
         "new" => gte::hidden_state(model, ids, types),
         "qwen2" | "qwen3" | "llama" | "mistral" | "gemma3_text" | "eurobert" => {
             decoders::decoder(model, ids)

@@ -264,6 +264,7 @@ pub fn of_words(model: Checkpoint) -> Checkpoint {
         "embeddings.word_embeddings",
         "embeddings.tok_embeddings",
         "embed_tokens",
+        "shared",
     ];
     let holds = |table: &&&str| model.tensors.contains_key(&format!("{table}.weight"));
     let table = tables.iter().find(holds).expect("a table of words");

@@ -447,6 +447,7 @@ impl Builder {
             size: scores.size,
             scale: scale as f32,
             bias,
+            relative: scores.relative.clone(),
             reach: sight.reach,
             causal: sight.causal,
         };
@@ -483,7 +484,12 @@ impl Builder {
             }
             columns
         };
-        let (query, key) = (through(scores.query), through(scores.key));
+        let query = through(scores.query);
+        // Terms by distance take keys as they are.
+        let key = match scores.relative {
+            Some(_) => scores.key,
+            None => through(scores.key),
+        };
         (query, key, scale)
     }
 

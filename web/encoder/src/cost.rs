@@ -21,7 +21,9 @@ pub(crate) fn of_row(node: &Node, inner: usize, longest: usize) -> u64 {
                 (true, None) => longest.div_ceil(2),
                 _ => seen,
             };
-            width.saturating_mul(2).saturating_mul(seen)
+            // Terms by distance are scores more.
+            let parts = 2 + attention.sides().count() as u64;
+            width.saturating_mul(parts).saturating_mul(seen)
         }
         Op::Pool { .. } | Op::WeightedSum { .. } => width.saturating_mul(longest),
         Op::Map { .. } | Op::Norm(_) | Op::Softmax { .. } => width.saturating_mul(8),
@@ -51,6 +53,7 @@ mod tests {
                 size: 4,
                 scale: 1.0,
                 bias: None,
+                relative: None,
                 reach,
                 causal,
             })),

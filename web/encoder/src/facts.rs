@@ -71,6 +71,14 @@ impl Program {
                     let bytes = numbers * dtype.size() as u64 + scales;
                     seen.large((true, place), numbers, bytes, &mut weights);
                 }
+                if let Op::Attention(attention) = &node.op {
+                    for side in attention.sides() {
+                        let (dtype, rows, columns) = self.table(bundle, side.place);
+                        let numbers = (rows * columns) as u64;
+                        let bytes = numbers * dtype.size() as u64;
+                        seen.large((true, side.place), numbers, bytes, &mut weights);
+                    }
+                }
                 for floats in constants(&node.op) {
                     seen.small(floats, &mut weights);
                 }

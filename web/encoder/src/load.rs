@@ -1,5 +1,6 @@
 //! Reads the weights of a program one at a time into the form that the kernels need.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -11,7 +12,7 @@ use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo};
 use isovec_engine::{EngineError, Result};
 use isovec_kernels::gemm::{Int8Kernel, Int8Weights, Kernel, Order, Packed, Packer, Stored};
-use isovec_kernels::{Table, TableValues};
+use isovec_kernels::{Index, Lookup, Table, TableValues, embed};
 
 use crate::constant::Constant;
 use crate::error::Unlowered;
@@ -89,6 +90,24 @@ impl StoredTable {
             Self::I8 { values, scales } => TableValues::I8 { values, scales },
         };
         Table::new(values, width)
+    }
+
+    /// All rows in f32.
+    pub(crate) fn floats(&self, width: usize) -> Cow<'_, [f32]> {
+        let rows = match self {
+            Self::F32(values) => return Cow::Borrowed(values),
+            Self::F16(values) => values.len() / width,
+            Self::I8 { scales, .. } => scales.len(),
+        };
+        let mut out = vec![0.0; rows * width];
+        let ids: Vec<i64> = (0..rows as i64).collect();
+        let lookup = Lookup {
+            table: self.table(width),
+            index: Index::Ids(&ids),
+        };
+        // Every row is there.
+        let _ = embed(&[lookup], &[0, rows], 0..rows, None, &mut out);
+        Cow::Owned(out)
     }
 }
 

@@ -202,10 +202,42 @@ pub struct Attention {
     pub scale: f32,
     /// `[heads, 2 · positions - 1]`, by key minus query.
     pub bias: Option<Floats>,
+    /// Terms by the content of one token and the distance of both.
+    pub relative: Option<Box<Relative>>,
     /// Tokens further apart do not see each other.
     pub reach: Option<usize>,
     /// Whether a token sees none after it.
     pub causal: bool,
+}
+
+/// What is added to the score of a pair: a column for its offset, times its query or its key.
+#[derive(Debug, Clone)]
+pub struct Relative {
+    /// The product with the scaled query.
+    pub queries: Option<Side>,
+    /// The product with the key.
+    pub keys: Option<Side>,
+    /// The number of columns.
+    pub columns: usize,
+    /// The column of each offset (key less query), from `1 - positions` to `positions - 1`.
+    pub by_offset: Arc<[u32]>,
+}
+
+/// The columns that queries or keys meet.
+#[derive(Debug, Clone)]
+pub struct Side {
+    /// `[heads, size · columns]`; a row is `[size, columns]`.
+    pub table: Table,
+    /// Its place among the program's tables.
+    pub place: usize,
+}
+
+impl Attention {
+    /// The tables of queries and of keys.
+    pub fn sides(&self) -> impl Iterator<Item = &Side> {
+        let relative = self.relative.iter();
+        relative.flat_map(|relative| relative.queries.iter().chain(&relative.keys))
+    }
 }
 
 /// A function of one number.

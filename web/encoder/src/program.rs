@@ -19,7 +19,7 @@ use crate::lower::{Lowered, lower};
 pub use crate::lower::Output;
 pub use crate::node::{
     Attention, Binary, Floats, Linear, Matrix, Node, NodeId, Norm, NormKind, Op, Operand,
-    Reduction, Rows, Source, Table, Unary, Which,
+    Reduction, Relative, Rows, Side, Source, Table, Unary, Which,
 };
 pub use crate::value::{HeadColumns, Weight};
 
@@ -74,11 +74,21 @@ impl Program {
         let known = load::small(bundle, &ledger).await?;
         let mut lowered = lower(bundle, known, longest(bundle), &ledger, pause).await?;
         fuse(&mut lowered);
-        let Lowered { builder, outputs } = lowered;
+        let Lowered {
+            mut builder,
+            outputs,
+        } = lowered;
         let mut needed = Needed::default();
-        let places = builder.nodes.iter().map(|node| match &node.op {
+        let places = builder.nodes.iter_mut().map(|node| match &mut node.op {
             Op::Linear(linear) => Some(needed.matrix(&linear.matrix)),
             Op::Gather { table, .. } => Some(needed.table(table)),
+            Op::Attention(attention) => {
+                let relative = attention.relative.iter_mut();
+                for side in relative.flat_map(|own| own.queries.iter_mut().chain(&mut own.keys)) {
+                    side.place = needed.table(&side.table);
+                }
+                None
+            }
             _ => None,
         });
         let places = places.collect();
@@ -133,10 +143,17 @@ impl Program {
                 load::table_form(info, weight)
             }
             Table::Constant(values) => {
-                let reader = self.places.iter().zip(&self.nodes).find(|(own, node)| {
-                    **own == Some(place) && matches!(node.op, Op::Gather { .. })
+                let mut readers = self.places.iter().zip(&self.nodes);
+                let width = readers.find_map(|(own, node)| match &node.op {
+                    Op::Gather { .. } if *own == Some(place) => Some(node.width.max(1)),
+                    Op::Attention(attention) => {
+                        let reads = attention.sides().any(|side| side.place == place);
+                        let relative = attention.relative.as_ref().filter(|_| reads)?;
+                        Some(attention.size * relative.columns)
+                    }
+                    _ => None,
                 });
-                let width = reader.map_or(1, |(_, node)| node.width.max(1));
+                let width = width.unwrap_or(1);
                 (DType::F32, values.len() / width, width)
             }
         }

@@ -11,7 +11,7 @@ use crate::constant::{Constant, Kind};
 use crate::dim::Dim;
 use crate::error::Why;
 use crate::ledger::{Ledger, Numbers};
-use crate::node::NodeId;
+use crate::node::{NodeId, Relative, Side};
 
 /// The most extents of a list of them: more than any value has axes, or a graph puts together.
 pub(crate) const MOST_DIMS: usize = 1 << 10;
@@ -37,6 +37,10 @@ pub(crate) enum Value {
     Unknown { kind: Kind, shape: Vec<Dim> },
     /// Computed at run time.
     Data(Data),
+    /// Tokens cut into heads, times a matrix for each head: both, the matrices as a table, and their columns.
+    ByHead(Arc<(Data, Value, Side, usize)>),
+    /// Terms of scores by the content of one token of a pair and the distance of both.
+    ByDistance(ByDistance),
     /// Products of queries and keys, before the softmax.
     Scores(Scores),
     /// Scores after the softmax.
@@ -129,8 +133,26 @@ pub(crate) struct Scores {
     pub(crate) scale: f64,
     /// Added; its `lead` broadcasts to the heads.
     pub(crate) bias: Option<Offsets>,
+    /// Added, each with its own factor.
+    pub(crate) relative: Option<Box<Relative>>,
     /// All axes, `heads` first, leading ones of extent 1 included.
     pub(crate) rank: usize,
+}
+
+/// For each pair of tokens the product of one of them with the column of their offset, seen as `[1, heads, n, n]`.
+#[derive(Debug, Clone)]
+pub(crate) struct ByDistance {
+    /// Where the tokens are that are multiplied.
+    pub(crate) of: HeadColumns,
+    pub(crate) heads: usize,
+    /// Columns of a head.
+    pub(crate) size: usize,
+    /// Whether they are the second of a pair and not the first.
+    pub(crate) of_keys: bool,
+    pub(crate) side: Side,
+    pub(crate) columns: usize,
+    /// By the second token's place less the first's.
+    pub(crate) by_offset: Arc<[u32]>,
 }
 
 impl Axis {
@@ -247,6 +269,19 @@ impl Value {
             Self::Uniform { shape, .. } | Self::Unknown { shape, .. } => shape.clone(),
             Self::Offsets(offsets) => offsets.shape(),
             Self::Data(data) => data.shape(),
+            Self::ByHead(products) => {
+                let mut shape = products.0.shape();
+                shape[3] = Dim::new(products.3 as i64);
+                shape
+            }
+            Self::ByDistance(terms) => {
+                vec![
+                    Dim::ONE,
+                    Dim::new(terms.heads as i64),
+                    Dim::TOKENS,
+                    Dim::TOKENS,
+                ]
+            }
             Self::Scores(scores) | Self::Probabilities(scores) => scores.shape(),
         }
     }
@@ -259,7 +294,9 @@ impl Value {
             Self::Uniform { kind, .. } | Self::Unknown { kind, .. } => *kind,
             Self::Offsets(offsets) => offsets.kind,
             Self::Data(data) => data.kind,
-            Self::Scores(_) | Self::Probabilities(_) => Kind::Float,
+            Self::ByHead(_) | Self::ByDistance(_) | Self::Scores(_) | Self::Probabilities(_) => {
+                Kind::Float
+            }
         }
     }
 
@@ -273,7 +310,8 @@ impl Value {
             Self::Unknown { .. } => "indices for masks",
             Self::Offsets(_) => "values for pairs of tokens",
             Self::Data(_) => "hidden states",
-            Self::Scores(_) => "attention scores",
+            Self::ByHead(_) => "products by head",
+            Self::ByDistance(_) | Self::Scores(_) => "attention scores",
             Self::Probabilities(_) => "attention probabilities",
         }
     }

@@ -9,7 +9,8 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
 use isovec_model::head::Pooling;
 use isovec_test_models::bundles::bundle;
-use isovec_test_models::checkpoint::Stored;
+use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::deberta::deberta;
 use isovec_test_models::models::{VOCABULARY, bert_of};
 
 use crate::check::compare;
@@ -110,11 +111,40 @@ const BY_SUBGROUPS: [Mutant; 6] = [
     ),
 ];
 
+/// Of terms of scores by one token's content and the distance of both.
+const BY_DISTANCE: [Mutant; 3] = [
+    (
+        "distances the other way",
+        "u + other - token]",
+        "u + token - other]",
+    ),
+    (
+        "no terms of queries",
+        "sum += (*query)[i] * query_column(at);",
+        "",
+    ),
+    (
+        "no terms of keys",
+        "sum += D(keys[key + i]) * key_column(at);",
+        "",
+    ),
+];
+
 #[test]
 fn of_kernels_are_refused() {
-    let cancel = Cancel::new();
     let model = bert_of(5, VOCABULARY, 160, 2);
-    let bundle = bundle(&model, Stored::F32, Pooling::Mean);
+    all_are_refused(&model, [&PLAIN, &TILED, &BY_SUBGROUPS]);
+}
+
+#[test]
+fn of_terms_by_distance_are_refused() {
+    all_are_refused(&deberta(), [&BY_DISTANCE, &[], &BY_DISTANCE]);
+}
+
+/// Mutants of kernels that every device runs, of those that are cut up, and of those that share by subgroups.
+fn all_are_refused(model: &Checkpoint, [plain, tiled, by_subgroups]: [&[Mutant]; 3]) {
+    let cancel = Cancel::new();
+    let bundle = bundle(model, Stored::F32, Pooling::Mean);
     let description = describe(&bundle);
     let wanted = Wanted {
         software: true,
@@ -128,9 +158,9 @@ fn of_kernels_are_refused() {
         };
         let has_f16 = device.limits.half;
         // With tiles, products are by subgroups only where that was measured to be faster.
-        let mut kinds = vec![(None, false, &PLAIN[..]), (None, true, &TILED[..])];
+        let mut kinds = vec![(None, false, plain), (None, true, tiled)];
         if device.limits.subgroups.is_some() {
-            kinds.push((device.limits.subgroups, false, &BY_SUBGROUPS));
+            kinds.push((device.limits.subgroups, false, by_subgroups));
         }
         for (subgroups, tiles, mutants) in kinds {
             for half in [false, true].into_iter().filter(|half| !half || has_f16) {

@@ -36,7 +36,7 @@ mod simd;
 mod softmax;
 
 pub use activation::Activation;
-pub use attention::{Attention, AttentionRun, OffsetBias, Scratch};
+pub use attention::{Attention, AttentionRun, OffsetBias, Relative, Scratch};
 pub use bag::sum_rows;
 pub use columns::Columns;
 pub use dequantize::{bf16_to_f32, dequantize_columns, dequantize_rows, f16_to_f32};

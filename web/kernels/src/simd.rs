@@ -104,6 +104,7 @@ mod tests {
             head_size: 13,
             scale: 0.3,
             bias: None,
+            relative: None,
             reach: Some(9),
             causal: false,
             arithmetic,

@@ -85,6 +85,7 @@ fn attend(arithmetic: Arithmetic, fused: &[f32], bias: bool, reach: Option<usize
             values: &biases,
             positions: 300,
         }),
+        relative: None,
         reach,
         causal: false,
         arithmetic,

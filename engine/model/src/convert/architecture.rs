@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::config::Config;
 use super::{
-    Family, Half, bert, clip, dinov2, dinov3, distilbert, gemma3, gte, jina, llama, modernbert,
-    mpnet, nomicbert, qwen, roberta, static_embedding, vit,
+    Family, Half, bert, clip, deberta, dinov2, dinov3, distilbert, gemma3, gte, jina, llama,
+    modernbert, mpnet, nomicbert, qwen, roberta, static_embedding, t5, vit,
 };
 
 /// What decides vectors: names and values in their canonical form.
@@ -143,6 +143,8 @@ fn deciding(config: &Config) -> Result<(Family, Deciding)> {
         Family::NomicBert => nomicbert::deciding(config),
         Family::Gte => gte::deciding(config),
         Family::JinaBert => jina::deciding(config),
+        Family::DebertaV2 => deberta::deciding(config),
+        Family::T5 => t5::deciding(config),
         Family::EuroBert => llama::eurobert(config).map(|decoder| decoder.deciding()),
         Family::Qwen2 => qwen::qwen2(config).map(|decoder| decoder.deciding()),
         Family::Qwen3 => qwen::qwen3(config).map(|decoder| decoder.deciding()),
@@ -244,8 +246,7 @@ mod tests {
 
     #[test]
     fn families_that_are_not_converted_count_as_they_are_written() {
-        let plain =
-            json!({"model_type": "deberta-v2", "num_attention_heads": 12, "rope_theta": 1.0});
+        let plain = json!({"model_type": "albert", "num_attention_heads": 12, "rope_theta": 1.0});
         assert_eq!(of(&with(plain.clone(), "vocab_size", json!(7))), of(&plain));
         assert_eq!(of(&with(plain.clone(), "rope_theta", json!(1))), of(&plain));
         for (key, other) in [

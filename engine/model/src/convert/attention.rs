@@ -99,8 +99,14 @@ pub(super) fn attend(
     if let Some(mask) = scores.mask {
         sum = net.node("Add", &[&sum, mask], vec![]);
     }
-    let probabilities = net.node("Softmax", &[&sum], vec![int("axis", -1)]);
-    let context = net.node("MatMul", &[&probabilities, &value], vec![]);
+    context_of(net, heads, &sum, &value)
+}
+
+/// `softmax(scores) v`, of scores `[batch, heads, sequence, sequence]` and values `[batch, heads, sequence, size]`, as
+/// `[batch, sequence, hidden]`.
+pub(super) fn context_of(net: &mut Net<'_>, heads: Heads, scores: &str, value: &str) -> String {
+    let probabilities = net.node("Softmax", &[scores], vec![int("axis", -1)]);
+    let context = net.node("MatMul", &[&probabilities, value], vec![]);
     let context = net.node("Transpose", &[&context], vec![ints("perm", &[0, 2, 1, 3])]);
     let shape = net.builder().ints(&[0, 0, heads.width() as i64]);
     net.node("Reshape", &[&context, &shape], vec![])

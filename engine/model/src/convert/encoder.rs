@@ -55,12 +55,22 @@ impl Encoder {
         let context = attention(net, self.heads, (&query, &key, &value), scores);
         let last = square(&names.attention_output);
         let x = self.added(net, x, (&last, &context), &names.attention_norm)?;
+        let names = [&*names.intermediate, &names.output, &names.output_norm];
+        self.feed_forward(net, &x, names)
+    }
 
-        let wide = Linear::new(&names.intermediate, self.hidden, self.intermediate);
-        let wide = wide.apply(net, &x)?;
+    /// The feed-forward of a layer; `names` of its two products and of its norm.
+    pub(super) fn feed_forward(
+        &self,
+        net: &mut Net<'_>,
+        x: &str,
+        [intermediate, output, norm]: [&str; 3],
+    ) -> Result<String> {
+        let wide = Linear::new(intermediate, self.hidden, self.intermediate);
+        let wide = wide.apply(net, x)?;
         let active = self.activation.apply(net, &wide);
-        let last = Linear::new(&names.output, self.intermediate, self.hidden);
-        self.added(net, &x, (&last, &active), &names.output_norm)
+        let last = Linear::new(output, self.intermediate, self.hidden);
+        self.added(net, x, (&last, &active), norm)
     }
 
     /// `norm(x + last(y))`: how attention and the feed-forward end.

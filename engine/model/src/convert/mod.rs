@@ -2,7 +2,7 @@
 //!
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
 //! the families in use, each in a file of its own over shared blocks: the encoders BERT, RoBERTa (with XLM-R and
-//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, GTE, JinaBERT, EuroBERT; the decoders Qwen2, Qwen3, Llama, Mistral, Gemma 3; of pictures ViT, DINOv2,
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, GTE, JinaBERT, DeBERTa-v2, T5, EuroBERT; the decoders Qwen2, Qwen3, Llama, Mistral, Gemma 3; of pictures ViT, DINOv2,
 //! DINOv3; the two halves of CLIP and SigLIP; static embeddings; see [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and
 //! sequence open, and is the same, byte for byte, on every run. [`catalog`] lists well-known models and how each is loaded.
 //!
@@ -20,9 +20,11 @@ mod clip;
 mod clip_text;
 mod clip_vision;
 mod config;
+mod deberta;
 mod decoder;
 mod dinov2;
 mod dinov3;
+mod disentangled;
 mod distilbert;
 mod embeddings;
 mod encoder;
@@ -50,6 +52,7 @@ mod sight;
 mod siglip_vision;
 mod source;
 mod static_embedding;
+mod t5;
 mod vit;
 mod wavelengths;
 
@@ -128,6 +131,10 @@ pub enum Family {
     Gte,
     /// JinaBERT: jina-embeddings-v2.
     JinaBert,
+    /// DeBERTa-v2 and v3: mxbai-rerank-v1, models of natural language inference.
+    DebertaV2,
+    /// The encoder of T5: sentence-t5, gtr-t5.
+    T5,
     /// EuroBERT, a Llama whose tokens see both ways.
     EuroBert,
     /// Qwen2, a decoder.
@@ -226,6 +233,8 @@ impl Family {
             "modernbert" => Self::ModernBert,
             "nomic_bert" => Self::NomicBert,
             "new" | "gte" => Self::Gte,
+            "deberta-v2" => Self::DebertaV2,
+            "t5" => Self::T5,
             "eurobert" => Self::EuroBert,
             "qwen2" => Self::Qwen2,
             "qwen3" => Self::Qwen3,
@@ -247,7 +256,7 @@ impl Family {
                 return Err(config.unsupported(format!(
                     "model_type {other:?} is not one that can be converted (bert, roberta, \
                      xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, new, gte, \
-                     eurobert, qwen2, qwen3, llama, mistral, gemma3_text, vit, deit, dinov2, dinov2_with_registers, \
+                     deberta-v2, t5, eurobert, qwen2, qwen3, llama, mistral, gemma3_text, vit, deit, dinov2, dinov2_with_registers, \
                      dinov3_vit, clip, siglip, model2vec)"
                 )));
             }
@@ -260,6 +269,8 @@ impl Family {
             Self::NomicBert => nomicbert::check(config)?,
             Self::Gte => gte::check(config)?,
             Self::JinaBert => jina::check(config)?,
+            Self::DebertaV2 => deberta::check(config)?,
+            Self::T5 => t5::check(config)?,
             Self::EuroBert => drop(llama::eurobert(config)?),
             Self::Qwen2 => drop(qwen::qwen2(config)?),
             Self::Qwen3 => drop(qwen::qwen3(config)?),
@@ -305,6 +316,7 @@ impl Family {
         match self {
             Self::Static => static_embedding::anchor(tensors),
             Self::ModernBert => modernbert::ANCHOR,
+            Self::T5 => t5::ANCHOR,
             Self::EuroBert
             | Self::Qwen2
             | Self::Qwen3
@@ -328,6 +340,7 @@ impl Family {
             | Self::ModernBert
             | Self::Gte
             | Self::JinaBert
+            | Self::DebertaV2
             | Self::EuroBert
             | Self::Qwen2
             | Self::Qwen3
@@ -339,6 +352,7 @@ impl Family {
             | Self::Dinov3 => config.size("num_hidden_layers"),
             Self::DistilBert => config.size("n_layers"),
             Self::NomicBert => config.size("n_layer"),
+            Self::T5 => config.size("num_layers"),
             Self::ClipText | Self::SiglipText => clip::text(config)?.layers_of(config),
             Self::ClipVision | Self::SiglipVision => clip::vision(config)?.layers_of(config),
             Self::Static => Ok(0),
@@ -363,6 +377,8 @@ impl Family {
             Self::NomicBert => "nomicbert",
             Self::Gte => "gte",
             Self::JinaBert => "jina_bert",
+            Self::DebertaV2 => "deberta_v2",
+            Self::T5 => "t5",
             Self::EuroBert => "eurobert",
             Self::Qwen2 => "qwen2",
             Self::Qwen3 => "qwen3",
@@ -449,6 +465,8 @@ pub fn convert_within(
         Family::NomicBert => nomicbert::build(&config, &mut net)?,
         Family::Gte => gte::build(&config, &mut net)?,
         Family::JinaBert => jina::build(&config, &mut net)?,
+        Family::DebertaV2 => deberta::build(&config, &mut net)?,
+        Family::T5 => t5::build(&config, &mut net)?,
         Family::EuroBert => llama::eurobert(&config)?.build(&mut net)?,
         Family::Qwen2 => qwen::qwen2(&config)?.build(&mut net)?,
         Family::Qwen3 => qwen::qwen3(&config)?.build(&mut net)?,

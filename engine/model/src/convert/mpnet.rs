@@ -16,18 +16,19 @@ use super::embeddings::{
 use super::encoder::LayerNames;
 use super::mask::padding_mask;
 use super::net::Net;
-use super::relative::{BUCKETS, relative_bias};
+use super::relative::{OF_MPNET, relative_bias};
 
 /// MPNet's code has this id built in, whatever `pad_token_id` says.
 const PADDING_ID: usize = 1;
 
 /// Refuses what the family's config can ask for and this conversion does not do.
 pub(super) fn check(config: &Config) -> Result<()> {
-    let buckets = config.size_or("relative_attention_num_buckets", BUCKETS)?;
-    if buckets != BUCKETS {
+    let wanted = OF_MPNET.count;
+    let buckets = config.size_or("relative_attention_num_buckets", wanted)?;
+    if buckets != wanted {
         return Err(config.unsupported(format!(
             "relative_attention_num_buckets in config.json is {buckets}; MPNet is defined for \
-             {BUCKETS}"
+             {wanted}"
         )));
     }
     Activation::of(config, "hidden_act")?;
@@ -71,7 +72,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         net,
         encoder.heads,
         "encoder.relative_attention_bias.weight",
-        limit,
+        (OF_MPNET, limit),
         &length,
     )?;
     let scores = Scores {

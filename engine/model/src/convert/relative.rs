@@ -8,10 +8,20 @@ use super::mask::HIDDEN;
 use super::net::Net;
 use super::source::Recipe;
 
-/// Buckets that MPNet's code assumes whatever its config says, and the distance from which all
-/// are alike.
-pub(super) const BUCKETS: usize = 32;
-const MAX_DISTANCE: f32 = 128.0;
+/// How offsets fall into buckets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Buckets {
+    /// Of both sides together.
+    pub(super) count: usize,
+    /// The distance from which all are alike.
+    pub(super) furthest: usize,
+}
+
+/// Those that MPNet's code assumes whatever its config says.
+pub(super) const OF_MPNET: Buckets = Buckets {
+    count: 32,
+    furthest: 128,
+};
 
 /// The bias `[heads, sequence, sequence]` from the checkpoint's table `[buckets, heads]`.
 ///
@@ -21,14 +31,18 @@ pub(super) fn relative_bias(
     net: &mut Net<'_>,
     heads: Heads,
     table: &str,
-    positions: usize,
+    (buckets, positions): (Buckets, usize),
     length: &str,
 ) -> Result<String> {
-    let tensor = net.checked(table, &[BUCKETS, heads.count])?;
+    let tensor = net.checked(table, &[buckets.count, heads.count])?;
     let by_offset = net.recipe(
         format!("{table}.by_offset"),
         vec![heads.count, 2 * positions - 1],
-        Recipe::OffsetBias { tensor, positions },
+        Recipe::OffsetBias {
+            tensor,
+            buckets,
+            positions,
+        },
     );
     Ok(offset_bias(net, &by_offset, positions, length))
 }
@@ -85,9 +99,14 @@ pub(super) fn causal_table(heads: usize, positions: usize) -> Vec<f32> {
 
 /// `[buckets, heads]` → `[heads, 2 * positions - 1]`: the bias for each offset (key position minus
 /// query position), the most negative first.
-pub(super) fn offset_table(table: &[f32], heads: usize, positions: usize) -> Vec<f32> {
+pub(super) fn offset_table(
+    table: &[f32],
+    buckets: Buckets,
+    heads: usize,
+    positions: usize,
+) -> Vec<f32> {
     let offsets = 1 - positions as i64..positions as i64;
-    let buckets: Vec<usize> = offsets.map(bucket).collect();
+    let buckets: Vec<usize> = offsets.map(|offset| buckets.bucket(offset)).collect();
     (0..heads)
         .flat_map(|head| {
             buckets
@@ -97,21 +116,28 @@ pub(super) fn offset_table(table: &[f32], heads: usize, positions: usize) -> Vec
         .collect()
 }
 
-/// The bucket of an offset: the upper half of the buckets is for keys after the query; within a
-/// half, the first half is exact and the rest grows with the logarithm of the distance.
-fn bucket(offset: i64) -> usize {
-    const SIDE: usize = BUCKETS / 2;
-    const EXACT: usize = SIDE / 2;
-    let side = if offset > 0 { SIDE } else { 0 };
-    let distance = offset.unsigned_abs() as usize;
-    if distance < EXACT {
-        return side + distance;
+impl Buckets {
+    /// Whether there are exact ones, and others that reach further.
+    pub(super) fn are_usable(self) -> bool {
+        self.count >= 4 && self.furthest > self.count / 4
     }
-    // In f32, since the models were trained with the buckets that f32 gives.
-    let exact = EXACT as f32;
-    let place = (libm::logf(distance as f32 / exact) / libm::logf(MAX_DISTANCE / exact)
-        * (SIDE - EXACT) as f32) as usize;
-    side + (EXACT + place).min(SIDE - 1)
+
+    /// The bucket of an offset: the upper half of the buckets is for keys after the query; within a
+    /// half, the first half is exact and the rest grows with the logarithm of the distance.
+    fn bucket(self, offset: i64) -> usize {
+        let all = self.count / 2;
+        let near = all / 2;
+        let side = if offset > 0 { all } else { 0 };
+        let distance = offset.unsigned_abs() as usize;
+        if distance < near {
+            return side + distance;
+        }
+        // In f32, since the models were trained with the buckets that f32 gives.
+        let exact = near as f32;
+        let place = (libm::logf(distance as f32 / exact) / libm::logf(self.furthest as f32 / exact)
+            * (all - near) as f32) as usize;
+        side + (near + place).min(all - 1)
+    }
 }
 
 #[cfg(test)]
@@ -133,14 +159,14 @@ mod tests {
     #[test]
     fn buckets_agree_with_integer_arithmetic() {
         for offset in -2000..=2000 {
-            assert_eq!(bucket(offset), exact_bucket(offset), "offset {offset}");
+            assert_eq!(OF_MPNET.bucket(offset), exact_bucket(offset), "{offset}");
         }
     }
 
     #[test]
     fn the_table_runs_over_all_offsets() {
-        let table: Vec<f32> = (0..BUCKETS * 2).map(|n| n as f32).collect();
-        let by_offset = offset_table(&table, 2, 3);
+        let table: Vec<f32> = (0..OF_MPNET.count * 2).map(|n| n as f32).collect();
+        let by_offset = offset_table(&table, OF_MPNET, 2, 3);
         // Offsets -2, -1, 0, 1, 2 are in buckets 2, 1, 0, 17, 18.
         assert_eq!(by_offset[..5], [4.0, 2.0, 0.0, 34.0, 36.0]);
         assert_eq!(by_offset[5..], [5.0, 3.0, 1.0, 35.0, 37.0]);

@@ -14,9 +14,10 @@ use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource};
 
 use super::alibi::alibi_table;
+use super::disentangled::{Distances, Table};
 use super::patches::PatchGrid;
 use super::positions::Positions;
-use super::relative::{causal_table, offset_table};
+use super::relative::{Buckets, causal_table, offset_table};
 use super::rotary::{Part, Places, rotary_table};
 use super::siglip_vision::probe_table;
 use super::wavelengths::Wavelengths;
@@ -72,6 +73,8 @@ pub(super) enum Recipe {
     OffsetBias {
         /// Name in the checkpoint, `[buckets, heads]`.
         tensor: String,
+        /// How offsets fall into them.
+        buckets: Buckets,
         /// The longest sequence.
         positions: usize,
     },
@@ -114,6 +117,10 @@ pub(super) enum Recipe {
         /// The longest sequence.
         positions: usize,
     },
+    /// For each offset of two tokens the column of its bucket, i32 `[1, 2 * positions - 1]`.
+    Buckets(Distances),
+    /// Projected vectors of distances, `[heads, size, columns]`.
+    Distances(Box<Table>),
     /// Whole numbers as i32.
     Whole {
         /// Name in the checkpoint, i32 or i64.
@@ -182,10 +189,14 @@ impl ConvertedWeights {
                 pairs,
                 part,
             } => Ok(bytes_of(&rotary_table(waves, places, *pairs, *part))),
-            Recipe::OffsetBias { tensor, positions } => {
+            Recipe::OffsetBias {
+                tensor,
+                buckets,
+                positions,
+            } => {
                 let heads = self.source(tensor)?.shape.last().copied().unwrap_or(0);
                 let table = self.floats(tensor)?;
-                Ok(bytes_of(&offset_table(&table, heads, *positions)))
+                Ok(bytes_of(&offset_table(&table, *buckets, heads, *positions)))
             }
             Recipe::Patches {
                 special,
@@ -227,15 +238,12 @@ impl ConvertedWeights {
                 Ok(bytes_of(&causal_table(*heads, *positions)))
             }
             Recipe::Alibi { heads, positions } => Ok(bytes_of(&alibi_table(*heads, *positions))),
-            Recipe::Whole { tensor } => Ok(whole_numbers(tensor, self.source(tensor)?)?
-                .into_iter()
-                .flat_map(i32::to_le_bytes)
-                .collect::<Vec<u8>>()
-                .into()),
-            Recipe::CountI32(count) => Ok((0..*count as i32)
-                .flat_map(i32::to_le_bytes)
-                .collect::<Vec<u8>>()
-                .into()),
+            Recipe::Distances(table) => Ok(bytes_of(&table.make(|name| self.floats(name))?)),
+            Recipe::Buckets(distances) => Ok(bytes_of_whole(distances.by_offset())),
+            Recipe::Whole { tensor } => {
+                Ok(bytes_of_whole(whole_numbers(tensor, self.source(tensor)?)?))
+            }
+            Recipe::CountI32(count) => Ok(bytes_of_whole(0..*count as i32)),
             Recipe::CountF32(count) => {
                 Ok(bytes_of(&(0..*count).map(|n| n as f32).collect::<Vec<_>>()))
             }
@@ -303,7 +311,7 @@ pub(super) fn is_float(dtype: SourceDType) -> bool {
 /// The element type that a recipe gives.
 pub(super) fn dtype_of(recipe: &Recipe) -> DType {
     match recipe {
-        Recipe::Whole { .. } | Recipe::CountI32(_) => DType::I32,
+        Recipe::Whole { .. } | Recipe::CountI32(_) | Recipe::Buckets(_) => DType::I32,
         _ => DType::F32,
     }
 }
@@ -414,6 +422,11 @@ fn transposed<T: Copy + Default>(values: &[T], rows: usize, columns: usize) -> V
         }
     }
     out
+}
+
+fn bytes_of_whole(values: impl IntoIterator<Item = i32>) -> Bytes {
+    let bytes = values.into_iter().flat_map(i32::to_le_bytes);
+    bytes.collect::<Vec<u8>>().into()
 }
 
 fn bytes_of(values: &[f32]) -> Bytes {

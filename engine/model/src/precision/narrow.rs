@@ -114,7 +114,9 @@ pub async fn narrowed(bundle: &ModelBundle, to: Precision, cancel: &Cancel) -> R
             continue;
         }
         let values = floats(&bundle.weights, index).await?;
-        let axis = axes.get(&info.name).filter(|_| is_int8);
+        // A stack of matrices has more channels than scales along one axis.
+        let axis = axes.get(&info.name);
+        let axis = axis.filter(|&&axis| is_int8 && (axis == 0 || info.shape.len() == 2));
         let stored = axis
             .and_then(|&axis| as_int8(&values, info, axis))
             .or_else(|| as_f16(&values));

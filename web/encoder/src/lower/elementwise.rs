@@ -209,6 +209,7 @@ impl Lowerer {
             (Binary::Add, Some(number), _) if number.is_finite() => {
                 fits(&scores.shape(), &other.shape())?;
             }
+            (Binary::Add, _, Value::ByDistance(terms)) => scores = scores.with_terms(terms)?,
             (Binary::Add, _, Value::Offsets(bias)) => {
                 fits(&scores.shape(), &bias.shape())?;
                 scores.bias = Some(match scores.bias.take() {
@@ -489,14 +490,11 @@ impl Lowerer {
                 constant.expand(self.ledger(), &known).map(Value::constant)
             }
             (Value::Offsets(offsets), _) => {
-                let lead = &shape[..shape.len().saturating_sub(2)];
-                if lead.iter().any(|&dim| dim != Dim::ONE) || offsets.lead.iter().any(|&e| e != 1) {
-                    return Err("values for pairs of tokens are repeated".into());
-                }
-                Ok(Value::Offsets(Offsets {
-                    lead: vec![1; lead.len()],
-                    ..offsets.clone()
-                }))
+                let lead = shape[..shape.len().saturating_sub(2)].iter();
+                let lead: Option<Vec<usize>> = lead.map(|dim| dim.extent()).collect();
+                let lead = lead.filter(|_| offsets.lead.iter().all(|&extent| extent == 1));
+                let lead = lead.ok_or("values for pairs of tokens are repeated")?;
+                offsets.repeated(self.ledger(), lead).map(Value::Offsets)
             }
             (Value::Scores(_), _) => Err("scores are repeated".into()),
             (Value::Data(data), _) => {
@@ -615,6 +613,9 @@ fn both(ledger: &Ledger, f: Binary, a: &Offsets, b: &Offsets, kind: Kind) -> Why
 
 impl Scores {
     fn scale_by(&mut self, ledger: &Ledger, factor: f64) -> Why<()> {
+        if self.relative.is_some() {
+            return Err("scores are scaled that have terms by distance".into());
+        }
         self.scale *= factor;
         if let Some(bias) = &mut self.bias {
             *bias = bias.map(ledger, Kind::Float, |value| value * factor)?;

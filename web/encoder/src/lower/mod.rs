@@ -3,6 +3,7 @@
 mod call;
 mod columns;
 mod composed;
+mod distances;
 mod elementwise;
 mod fits;
 mod product;
@@ -316,7 +317,16 @@ impl Lowerer {
                 None => Err(format!("nothing before it makes {input:?}")),
             },
         });
-        let call = inputs.collect::<Why<Vec<_>>>().map(|inputs| Call {
+        let inputs = inputs.collect::<Why<Vec<_>>>();
+        let inputs = inputs.and_then(|inputs| {
+            let own = operator == "GatherElements";
+            let known = inputs.into_iter().map(|input| match input {
+                Some(input) if !own => self.known_products(input).map(Some),
+                other => Ok(other),
+            });
+            known.collect::<Why<Vec<_>>>()
+        });
+        let call = inputs.map(|inputs| Call {
             node,
             inputs,
             opset: self.opset,

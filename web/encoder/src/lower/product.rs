@@ -32,7 +32,10 @@ impl Lowerer {
     fn product_by_kernel(&mut self, a: &Value, b: &Value) -> Why<Value> {
         match (a, b) {
             (Value::Data(data), Value::Weight(_) | Value::Constant(_)) => {
-                self.times_matrix(data, b).map(Value::Data)
+                match self.by_head(data, b) {
+                    Some(products) => Ok(products),
+                    None => self.times_matrix(data, b).map(Value::Data),
+                }
             }
             (Value::Data(a), Value::Data(b)) => self.of_data(a, b),
             // The sum over all tokens.
@@ -123,6 +126,7 @@ impl Lowerer {
             size,
             scale: 1.0,
             bias: None,
+            relative: None,
             rank,
         }))
     }

@@ -163,7 +163,9 @@ impl Lowerer {
                     _ => Value::Probabilities(other),
                 }
             }
-            Value::Weight(_) => return Err("a large weight gets other axes".into()),
+            Value::Weight(_) | Value::ByHead(_) | Value::ByDistance(_) => {
+                return Err(format!("{} get other axes", value.what()));
+            }
         })
     }
 
@@ -556,6 +558,7 @@ fn transposed(ledger: &Ledger, value: &Value, perm: &[usize]) -> Why<Value> {
             axes: perm.iter().map(|&from| data.axes[from]).collect(),
             ..data.clone()
         }),
+        Value::ByDistance(terms) if perm == [0, 1, 3, 2] => Value::ByDistance(terms.turned()),
         // [query, key, heads] as tables of relative positions are looked up, to [heads, query, key]
         // and further axes of 1 before them.
         other => return Err(format!("{} are transposed", other.what())),

@@ -16,6 +16,11 @@ impl Lowerer {
     pub(super) fn tables(&mut self, operator: &str, call: &Call<'_>) -> Why<Option<Vec<Value>>> {
         Ok(match operator {
             "Gather" => one(self.gather(call)?),
+            "GatherElements" if matches!(call.input(0)?, Value::ByHead(_)) => {
+                let rank = call.input(0)?.shape().len();
+                let at = axis(call.node.int("axis").unwrap_or(0), rank)?;
+                one(self.pick(call.input(0)?, at, call.input(1)?)?)
+            }
             "GatherND" | "GatherElements" => one(gather_places(operator, call)?),
             "DequantizeLinear" => one(self.dequantise(call)?),
             _ => return Ok(None),

@@ -145,6 +145,14 @@ impl Run {
                 attention.heads * attention.size,
             )
         };
+        let relative = attention.relative.as_deref();
+        let sides = relative.map(|relative| {
+            [&relative.queries, &relative.keys].map(|side| {
+                let side = side.as_ref()?;
+                let width = attention.size * relative.columns;
+                Some(executable.weights.tables[side.place].floats(width))
+            })
+        });
         let heads = Heads {
             heads: attention.heads,
             kv_heads: attention.heads,
@@ -153,6 +161,15 @@ impl Run {
             bias: attention.bias.as_deref().map(|values| OffsetBias {
                 values,
                 positions: (values.len() / attention.heads).div_ceil(2),
+            }),
+            relative: relative.zip(sides.as_ref()).map(|(relative, sides)| {
+                let [queries, keys] = sides.each_ref().map(Option::as_deref);
+                isovec_kernels::Relative {
+                    queries,
+                    keys,
+                    columns: relative.columns,
+                    by_offset: &relative.by_offset,
+                }
             }),
             reach: attention.reach,
             causal: attention.causal,

@@ -183,7 +183,9 @@ pub(crate) fn compile(
                         linear::kernel(&merged, id, op, parts, weights, &mut constants, limits);
                     Ok(kernel)
                 }
-                Op::Attention(op) => Ok(attention::kernel(&merged, id, op, &mut constants, limits)),
+                Op::Attention(op) => {
+                    attention::kernel(&merged, id, op, weights, &mut constants, limits)
+                }
                 _ => row::Writer {
                     program,
                     merged: &merged,

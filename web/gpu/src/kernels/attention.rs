@@ -1,11 +1,14 @@
 //! Attention.
 
-use isovec_encoder::program::{Attention, HeadColumns, NodeId};
+use std::fmt::Write as _;
 
+use isovec_encoder::program::{Attention, HeadColumns, NodeId, Side};
+
+use super::row::{ALWAYS, TooLarge};
 use super::source::wgsl;
 use super::{Grid, Items, Kernel, Made, Reads, functions, prelude};
 use crate::constants::Constants;
-use crate::dispatch::Merged;
+use crate::dispatch::{Merged, TableStored, Weights};
 use crate::limits::Limits;
 
 /// Queries of a group of threads.
@@ -19,9 +22,10 @@ pub(crate) fn kernel(
     merged: &Merged,
     id: NodeId,
     op: &Attention,
+    weights: &dyn Weights,
     constants: &mut Constants,
     limits: &Limits,
-) -> Made {
+) -> Result<Made, TooLarge> {
     let sources = [op.query, op.key, op.value];
     let width = |columns: &HeadColumns| merged.nodes[columns.node.0].width;
     let items = sources.map(|columns| merged.items(columns.node));
@@ -80,6 +84,18 @@ pub(crate) fn kernel(
     for ((name, items), unit) in ["Q", "K", "V"].iter().zip(items).zip(units) {
         source += &format!("alias {name}_ITEMS = {};\n", items.of(unit));
     }
+    let mut reads: Vec<Reads> = sources
+        .iter()
+        .map(|columns| Reads::Node(columns.node))
+        .collect();
+    source += &terms(op, unit, weights, constants, &mut reads)?;
+    if ALWAYS + reads.len() > limits.storage_buffers {
+        return Err(TooLarge::Refused(format!(
+            "attention takes {} buffers; the device has {}",
+            ALWAYS + reads.len(),
+            limits.storage_buffers
+        )));
+    }
     source += wgsl!("attention_keys.wgsl");
     match limits.subgroups {
         Some(_) => {
@@ -88,7 +104,7 @@ pub(crate) fn kernel(
         }
         None => source += wgsl!("attention.wgsl"),
     }
-    Made {
+    Ok(Made {
         name: "attention",
         kernels: vec![(
             0,
@@ -101,11 +117,80 @@ pub(crate) fn kernel(
                 ..Kernel::default()
             },
         )],
-        reads: sources
-            .iter()
-            .map(|columns| Reads::Node(columns.node))
-            .collect(),
+        reads,
         inner: op.size,
-        cost: 2 * (op.heads * op.size) as u64,
+        cost: ((2 + op.sides().count()) * op.heads * op.size) as u64,
+    })
+}
+
+/// The function that gives a pair's terms by the content of one token and the distance of both.
+fn terms(
+    op: &Attention,
+    unit: usize,
+    weights: &dyn Weights,
+    constants: &mut Constants,
+    reads: &mut Vec<Reads>,
+) -> Result<String, TooLarge> {
+    let head = "fn terms(query: ptr<function, array<D, SIZE>>, key: u32, head: u32, other: u32, token: u32) -> f32";
+    let Some(relative) = &op.relative else {
+        return Ok(format!(
+            "const HAS_TERMS: bool = false;\n{head} {{ return 0.0f; }}\n"
+        ));
+    };
+    let columns = relative.columns;
+    let by_offset: Vec<f32> = relative.by_offset.iter().map(|&at| at as f32).collect();
+    let (first, middle) = (constants.add(&by_offset), by_offset.len() / 2);
+    let mut source = String::from("const HAS_TERMS: bool = true;\n");
+    let mut sum = String::new();
+    let sides: [(&str, &Option<Side>, &str); 2] = [
+        ("query", &relative.queries, "(*query)[i]"),
+        ("key", &relative.keys, "D(keys[key + i])"),
+    ];
+    for (name, side, content) in sides {
+        let Some(place) = side.as_ref().map(|side| side.place) else {
+            continue;
+        };
+        let form = weights.table(place);
+        if form.parts() != 1 {
+            return Err(TooLarge::Refused(
+                "a table of distances is larger than what the device binds at once".into(),
+            ));
+        }
+        let (word, entry) = match form.stored {
+            TableStored::F32 => ("f32", format!("{name}_table[at]")),
+            TableStored::F16 => (
+                "u32",
+                format!("unpack2x16float({name}_table[at / 2u])[at % 2u]"),
+            ),
+            TableStored::I8 => {
+                let scales = (form.rows * form.width).div_ceil(4);
+                let entry = format!(
+                    "f32(extractBits(bitcast<i32>({name}_table[at / 4u]), 8u * (at % 4u), 8u)) \
+                     * bitcast<f32>({name}_table[{scales}u + at / {}u])",
+                    form.width
+                );
+                ("u32", entry)
+            }
+        };
+        let numbers: Vec<String> = (0..unit)
+            .map(|at| format!("{name}_entry(at + {}u)", at * columns))
+            .collect();
+        let _ = write!(
+            source,
+            "@group(0) @binding({}) var<storage, read> {name}_table: array<{word}>;\n\
+             fn {name}_entry(at: u32) -> f32 {{ return {entry}; }}\n\
+             fn {name}_column(at: u32) -> D {{ return D({}); }}\n",
+            ALWAYS + reads.len(),
+            numbers.join(", ")
+        );
+        reads.push(Reads::Table { place, part: 0 });
+        let _ = write!(sum, "sum += {content} * {name}_column(at); ");
     }
+    let _ = write!(
+        source,
+        "{head} {{\n  let column = u32(constants[{first}u + {middle}u + other - token]);\n  var sum = D();\n  \
+         for (var i = 0u; i < SIZE; i++) {{ let at = (head * SIZE + i) * {}u + column; {sum}}}\n  return total(sum);\n}}\n",
+        unit * columns
+    );
+    Ok(source)
 }

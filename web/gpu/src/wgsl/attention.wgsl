@@ -30,6 +30,7 @@ fn main(
     var product = V();
     for (var i = 0u; i < SIZE; i++) { product += query[i] * V(keys[key + i]); }
     var score = total(product);
+    if (HAS_TERMS) { score += terms(&query, key, head, other, token); }
     if (HAS_BIAS) { score += constants[BIAS + head * (2u * POSITIONS - 1u) + other + POSITIONS - 1u - token]; }
     if (score > most) {
       let shrink = exp(most - score);

@@ -39,6 +39,7 @@ fn attend(token: u32, head: u32) {
       var product = D();
       for (var i = 0u; i < SIZE; i++) { product += query[i] * D(keys[key + i]); }
       var score = total(product);
+      if (HAS_TERMS) { score += terms(&query, key, head, other, token); }
       if (HAS_BIAS) { score += constants[BIAS + head * (2u * POSITIONS - 1u) + other + POSITIONS - 1u - token]; }
       let top = max(most, subgroupMax(select(-3.0e38f, score, inside)));
       let shrink = exp(most - top);

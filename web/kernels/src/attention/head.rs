@@ -8,6 +8,7 @@
 
 use std::ops::Range;
 
+use super::relative::{Block, Packed, Relative};
 use super::scratch::Scratch;
 use super::tile::{Portable, Tile};
 use crate::Arithmetic;
@@ -31,6 +32,7 @@ pub(super) struct Head<'a> {
     pub(super) scale: f32,
     /// For every offset within the text, the most negative first.
     pub(super) bias: Option<&'a [f32]>,
+    pub(super) relative: Option<Relative<'a>>,
     pub(super) reach: Option<usize>,
     pub(super) causal: bool,
 }
@@ -57,7 +59,21 @@ impl Head<'_> {
         let before = self.reach.map_or(count, |reach| reach.min(count));
         let after = if self.causal { 0 } else { before };
         let bias_length = self.bias.map_or(0, |bias| bias.len() + N);
-        let [keys, values, queries, scores, out, row, bias] = scratch.parts([
+        let relative = self.relative.as_ref();
+        let [of_queries, of_keys, terms] =
+            relative.map_or([0; 3], |relative| relative.lengths::<M, N>(size));
+        let [
+            keys,
+            values,
+            queries,
+            scores,
+            out,
+            row,
+            bias,
+            of_queries,
+            of_keys,
+            terms,
+        ] = scratch.parts([
             tiles * size * M,
             panels * count * M,
             size * N,
@@ -65,7 +81,18 @@ impl Head<'_> {
             panels * M * N,
             size,
             bias_length,
+            of_queries,
+            of_keys,
+            terms,
         ]);
+        let mut packed = Packed {
+            queries: of_queries,
+            keys: of_keys,
+            terms,
+        };
+        if let Some(relative) = relative {
+            relative.pack::<M, N>(&mut packed);
+        }
         self.pack_keys::<M>(keys);
         self.pack_values::<M>(values);
         if let Some(offsets) = self.bias {
@@ -89,6 +116,14 @@ impl Head<'_> {
                 to.copy_from_slice(sums.as_flattened());
             }
             let (rows, _) = scores.as_chunks_mut::<N>();
+            if let Some(relative) = relative {
+                let block = Block {
+                    packed: queries,
+                    first,
+                    count: last - first + 1,
+                };
+                relative.add(tile, &mut packed, &block, (keys, seen.clone()), rows);
+            }
             if self.bias.is_some() {
                 for key in seen.clone() {
                     let bias = &bias[count - 1 - key + first..][..N];

@@ -2,6 +2,7 @@
 //! holding the scores of a whole head.
 
 mod head;
+mod relative;
 mod scratch;
 mod tile;
 
@@ -29,6 +30,8 @@ pub struct Attention<'a> {
     pub scale: f32,
     /// The bias on the scores.
     pub bias: Option<OffsetBias<'a>>,
+    /// Terms of the scores by one token's content and the distance of both.
+    pub relative: Option<Relative<'a>>,
     /// Positions further apart than this do not see each other.
     pub reach: Option<usize>,
     /// Whether a position sees none after it.
@@ -46,6 +49,21 @@ pub struct OffsetBias<'a> {
     pub values: &'a [f32],
     /// The number of positions of the longest text.
     pub positions: usize,
+}
+
+/// Terms of scores that depend on the content of one token of a pair and on the offset between both
+/// (<https://arxiv.org/abs/2006.03654>, section 3.1): a column of a table for each offset, times the query or the key.
+#[derive(Debug, Clone, Copy)]
+pub struct Relative<'a> {
+    /// `[heads, head_size, columns]`: the product of a column with the scaled query.
+    pub queries: Option<&'a [f32]>,
+    /// `[heads, head_size, columns]`: the product of a column with the key, as it is.
+    pub keys: Option<&'a [f32]>,
+    /// The number of columns.
+    pub columns: usize,
+    /// The column of every offset (key position minus query position), the most negative first: an odd number of them, which
+    /// is twice the positions of the longest text less one.
+    pub by_offset: &'a [u32],
 }
 
 /// The attention of one batch, shared by the threads that compute it.
@@ -136,6 +154,23 @@ impl<'a> AttentionRun<'a> {
             );
             ragged::check_lengths(offsets, bias.positions)?;
         }
+        if let Some(relative) = attention.relative {
+            let all = heads * head_size * relative.columns;
+            let tables = [relative.queries, relative.keys];
+            assert!(
+                kv_heads == heads
+                    && tables.iter().flatten().all(|table| table.len() == all)
+                    && relative.by_offset.len() % 2 == 1
+                    && relative
+                        .by_offset
+                        .iter()
+                        .all(|&column| (column as usize) < relative.columns),
+                "{} columns for {} offsets of {heads} heads of {head_size}",
+                relative.columns,
+                relative.by_offset.len()
+            );
+            ragged::check_lengths(offsets, relative.by_offset.len().div_ceil(2))?;
+        }
         Ok(Self {
             attention,
             queries,
@@ -208,6 +243,7 @@ impl<'a> AttentionRun<'a> {
             head_size,
             scale,
             bias,
+            relative,
             reach,
             causal,
             arithmetic,
@@ -225,6 +261,17 @@ impl<'a> AttentionRun<'a> {
                 let row = &bias.values[head * offsets..(head + 1) * offsets];
                 // The offsets that this text has.
                 &row[bias.positions - tokens.len()..bias.positions + tokens.len() - 1]
+            }),
+            relative: relative.map(|relative| {
+                let part = head_size * relative.columns;
+                let own = |table: &'a [f32]| &table[head * part..(head + 1) * part];
+                let before = relative.by_offset.len() / 2 + 1 - tokens.len();
+                relative::Relative {
+                    queries: relative.queries.map(own),
+                    keys: relative.keys.map(own),
+                    columns: relative.columns,
+                    by_offset: &relative.by_offset[before..before + 2 * tokens.len() - 1],
+                }
             }),
             reach,
             causal,

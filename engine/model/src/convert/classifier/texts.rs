@@ -72,19 +72,68 @@ pub(in crate::convert) fn add_to_distilbert(
     let class = TwoLayers {
         name: "DistilBertForSequenceClassification",
         dense: "pre_classifier",
-        activation: "Relu",
+        activation: Between::Other(Activation::Relu),
         last: CLASSIFIER,
     };
     two_layers(config, net, hidden, &class)
+}
+
+const DEBERTA: &str = "DebertaV2ForSequenceClassification";
+
+/// DeBERTa-v2: `classifier(activation(pooler.dense(first token)))`, the activation being `pooler_hidden_act`.
+pub(in crate::convert) fn add_to_deberta(
+    config: &Config,
+    net: &mut Net<'_>,
+    hidden: usize,
+) -> Result<()> {
+    let class = TwoLayers {
+        name: DEBERTA,
+        dense: POOLER,
+        activation: Between::of_deberta(config)?,
+        last: CLASSIFIER,
+    };
+    two_layers(config, net, hidden, &class)
+}
+
+/// What decides DeBERTa's scores and no tensor shows; nothing where it has no classifier.
+pub(in crate::convert) fn deberta_deciding(config: &Config) -> Result<Deciding> {
+    if !is_class(config, DEBERTA) {
+        return Ok(Vec::new());
+    }
+    let activation = format!("{:?}", Between::of_deberta(config)?);
+    Ok(vec![("activation of the pooler", activation)])
 }
 
 /// A head of two layers on the first token, both beside the model.
 struct TwoLayers<'a> {
     name: &'a str,
     dense: &'a str,
-    /// The operator between them.
-    activation: &'a str,
+    activation: Between,
     last: &'a str,
+}
+
+/// The function between two layers.
+#[derive(Debug)]
+enum Between {
+    Tanh,
+    Other(Activation),
+}
+
+impl Between {
+    /// The name of `pooler_hidden_act`.
+    fn of_deberta(config: &Config) -> Result<Self> {
+        match config.text_or("pooler_hidden_act", "gelu")? {
+            "tanh" => Ok(Self::Tanh),
+            _ => Activation::of(config, "pooler_hidden_act").map(Self::Other),
+        }
+    }
+
+    fn apply(&self, net: &mut Net<'_>, x: &str) -> String {
+        match self {
+            Self::Tanh => net.node("Tanh", &[x], vec![]),
+            Self::Other(activation) => activation.apply(net, x),
+        }
+    }
 }
 
 /// RoBERTa's head in the class of this name.
@@ -92,7 +141,7 @@ fn roberta(name: &str) -> TwoLayers<'_> {
     TwoLayers {
         name,
         dense: "classifier.dense",
-        activation: "Tanh",
+        activation: Between::Tanh,
         last: "classifier.out_proj",
     }
 }
@@ -113,7 +162,7 @@ fn two_layers(
     };
     let first = token(net, 0);
     let pooled = beside(net, head.dense, (hidden, hidden), &first)?;
-    let pooled = net.node(head.activation, &[&pooled], vec![]);
+    let pooled = head.activation.apply(net, &pooled);
     beside(net, head.last, (hidden, labels), &pooled)?;
     declare(net, labels);
     Ok(())
