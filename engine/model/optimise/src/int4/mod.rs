@@ -239,22 +239,7 @@ impl<'b> FewBits<'b> {
 
     /// The inputs of products in passes over the texts, each with moments of at most 128 MB, or of one input.
     pub fn passes(&self) -> Vec<Pass> {
-        let mut passes: Vec<Pass> = Vec::new();
-        let mut free = 0;
-        for input in &self.inputs {
-            let bytes = Moments::entries(input.width) * size_of::<f64>();
-            match passes.last_mut().filter(|_| bytes <= free) {
-                Some(pass) => pass.inputs.push(input.clone()),
-                None => {
-                    free = PASS_BYTES.max(bytes);
-                    passes.push(Pass {
-                        inputs: vec![input.clone()],
-                    });
-                }
-            }
-            free -= bytes;
-        }
-        passes
+        in_passes(&self.inputs, PASS_BYTES)
     }
 
     /// Rounds the matrices of a pass for the inputs that were seen, `moments` in the order of [`Pass::inputs`].
@@ -374,6 +359,28 @@ fn inputs(bundle: &ModelBundle, matrices: &[Planned]) -> Result<Vec<Input>> {
     });
     Ok(inputs.filter(|input| !input.matrices.is_empty()).collect())
 }
+/// Inputs in passes whose moments take at most so many bytes, or which have one input.
+fn in_passes(inputs: &[Input], most: usize) -> Vec<Pass> {
+    let mut passes: Vec<Pass> = Vec::new();
+    let mut taken = 0;
+    for input in inputs {
+        let bytes = Moments::entries(input.width) * size_of::<f64>();
+        match passes.last_mut().filter(|_| taken + bytes <= most) {
+            Some(pass) => {
+                taken += bytes;
+                pass.inputs.push(input.clone());
+            }
+            None => {
+                taken = bytes;
+                passes.push(Pass {
+                    inputs: vec![input.clone()],
+                });
+            }
+        }
+    }
+    passes
+}
+
 /// How a weight is read.
 #[derive(Debug, Clone, Copy)]
 struct Read {
@@ -430,6 +437,27 @@ fn by_use(rows: usize) -> Vec<(usize, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pass_has_as_many_inputs_as_memory_allows_and_at_least_one() {
+        let inputs = [3, 3, 10, 3, 3, 3].map(|width| Input {
+            name: String::new(),
+            width,
+            matrices: Vec::new(),
+        });
+        // 3 wide takes 6 numbers, and 10 wide 55.
+        let told = |most: usize| -> Vec<Vec<usize>> {
+            let passes = in_passes(&inputs, most);
+            let widths = passes
+                .iter()
+                .map(|pass| pass.inputs().map(|(_, width)| width).collect());
+            widths.collect()
+        };
+        assert_eq!(told(12 * 8), [vec![3, 3], vec![10], vec![3, 3], vec![3]]);
+        assert_eq!(told(61 * 8), [vec![3, 3], vec![10, 3], vec![3, 3]]);
+        assert_eq!(told(usize::MAX / 2), [vec![3, 3, 10, 3, 3, 3]]);
+        assert!(in_passes(&[], 1).is_empty());
+    }
 
     #[test]
     fn the_first_rows_of_a_table_are_used_most() {
