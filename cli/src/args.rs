@@ -201,6 +201,8 @@ pub(crate) enum DtypeArg {
     Int8,
     /// The same bytes, and activations rounded to 8 bits: faster where the processor multiplies bytes.
     Int8Fast,
+    /// 4 bits a value on average, for a small download; of `export` alone, as `optimize --int4 --dtype f16` makes it without texts.
+    Int4,
 }
 
 /// The source of the texts.
@@ -664,10 +666,15 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "STRENGTH", requires = "int8")]
     pub(crate) smooth: Option<f64>,
 
-    /// Store matrices and tables in 4 bits, in blocks of 32 with a scale each, for a download of a sixth of the bytes. Engines
-    /// compute with them in f32. --dtype f16 stores the other matrices in 16 bits.
+    /// Store matrices and tables in 4 bits a value on average, in blocks of 64 with a scale each, for a download of a seventh of the
+    /// bytes. With texts they are rounded so that products change least on those. Engines compute with them in f32. --dtype f16 stores
+    /// the other matrices in 16 bits.
     #[arg(long, conflicts_with_all = ["int8", "static_dimension"])]
     pub(crate) int4: bool,
+
+    /// Bits of a value on average, 3 to 6, that --int4 stores; scales take a quarter of a bit more [default: 4].
+    #[arg(long, value_name = "BITS", requires = "int4")]
+    pub(crate) bits: Option<f64>,
 
     /// A node that --int8 leaves in f32, by its name in the report; may be repeated.
     #[arg(long, value_name = "NODE", requires = "int8")]
@@ -688,9 +695,14 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     pub(crate) seconds: Option<f64>,
 
-    /// Texts to calibrate --int8 with, and to compare and time both models with [default: those of --keep-tokens-of].
+    /// Texts to compare and time both models with [default: those of --keep-tokens-of].
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) texts: Vec<PathBuf>,
+
+    /// Texts to calibrate --int8 and --int4 with: others than --texts, so that the comparison says what new texts will see
+    /// [default: those of --texts].
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) calibrate: Vec<PathBuf>,
 
     /// The JSON field or CSV column that holds the text.
     #[arg(long, default_value = "text")]

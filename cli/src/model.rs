@@ -115,6 +115,11 @@ impl KnobArgs {
                 DtypeArg::F16 => Dtype::F16,
                 DtypeArg::Int8 => Dtype::Int8,
                 DtypeArg::Int8Fast => Dtype::Int8Fast,
+                DtypeArg::Int4 => {
+                    let made = "--dtype int4 is of export alone: it takes too long for each load. Use int8, or make a model in 4 bits once, \
+                        with isovec export --dtype int4 or isovec optimize --int4";
+                    return Err(CliError::Usage(made.into()));
+                }
             });
         }
         if let Some(revision) = &self.revision {

@@ -85,7 +85,7 @@ pub fn config_of_result(config: &EmbeddingConfig) -> EmbeddingConfig {
 }
 
 /// At most so many of a list, evenly spread over it.
-fn spread(texts: Vec<String>, most: usize) -> Vec<String> {
+pub(super) fn spread(texts: Vec<String>, most: usize) -> Vec<String> {
     let count = texts.len();
     if count <= most {
         return texts;

@@ -4,8 +4,10 @@
 //! are here as well, for programs that work on tensors themselves.
 
 mod distil;
+mod int4;
 mod int8;
 mod measure;
+mod observe;
 mod options;
 mod report;
 mod tokens;
@@ -19,8 +21,7 @@ use isovec_engine::fingerprint::Precision;
 use isovec_engine::fresh::FreshFolder;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_model::convert::Half;
-use isovec_model::precision::{narrowed, widened};
-use isovec_optimize::int4::in_four_bits;
+use isovec_model::precision::narrowed;
 use isovec_optimize::vocabulary::{TrimmedVocabulary, trim_vocabulary};
 
 use crate::backend;
@@ -31,15 +32,15 @@ use crate::model::{Output, Purpose, complete, open, resolve};
 use crate::source::ModelSource;
 
 pub use isovec_model::precision::{
-    BlockTensor, PerChannel, QuantizedTensor, dequantize, dequantize_blocks, quantize_blocks,
-    quantize_weights,
+    BlockTensor, PerChannel, Plane, QuantizedTensor, block_scales, dequantize, dequantize_blocks,
+    quantize_blocks, quantize_weights,
 };
 pub use isovec_optimize::OptimizeError;
 pub use isovec_optimize::budget;
 pub use isovec_optimize::calibrate::{Calibrator, Histogram, Range};
 pub use isovec_optimize::distil::{PrincipalComponents, sif_weights};
 pub use isovec_optimize::history::History;
-pub use isovec_optimize::int4::Matrix;
+pub use isovec_optimize::int4::{Matrix, Moments, quantize_for};
 pub use isovec_optimize::int8::{Activations, LEAST_SQNR, Product};
 pub use isovec_optimize::measure::{mse, sqnr};
 pub use isovec_optimize::vocabulary::{TrimmedTokenizer, trim_tokenizer};
@@ -163,11 +164,7 @@ async fn make(
     };
     let (bundle, matrices) = match options.int4 {
         false => (bundle, Vec::new()),
-        true => {
-            isovec_optimize::int8::check(&bundle)?;
-            // Matrices in 16 bits are taken as well.
-            in_four_bits(&widened(&bundle), cancel).await?
-        }
+        true => int4::make(&bundle, config, options).await?,
     };
     let few = options.int4 || options.int8.is_some();
     let bundle = match config.model.dtype {
@@ -284,21 +281,11 @@ impl Made {
                 format!("{asked} was asked for, and {stored} is stored"),
             ),
         };
-        let int4 = match self.matrices.as_slice() {
-            [] => Step::left_out("int4", "no matrices in 4 bits were asked for"),
-            all => {
-                let count = all.iter().filter(|matrix| matrix.int4).count();
-                Step::done(
-                    "int4",
-                    format!("{count} of {} matrices and tables", all.len()),
-                )
-            }
-        };
         vec![
             vocabulary,
             distilled,
             int8::step(&self.products),
-            int4,
+            int4::step(&self.matrices),
             precision,
         ]
     }
@@ -327,6 +314,12 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
     }
     if options.smooth.is_some() && options.int8.is_none() {
         faults.push("smoothing belongs to products in int8, which were not asked for");
+    }
+    if options.bits.is_some() && !options.int4 {
+        faults.push("a number of bits belongs to matrices in 4 bits, which were not asked for");
+    }
+    if !options.calibrate_with.is_empty() && options.int8.is_none() && !options.int4 {
+        faults.push("texts to calibrate with belong to products in int8 or matrices in 4 bits, which were not asked for");
     }
     if !options.in_f32.is_empty() && options.int8.is_none() {
         faults.push("only products in int8, which were not asked for, leave nodes in f32");

@@ -23,14 +23,20 @@ pub struct OptimizeOptions {
     /// The strength, 0 to 1, with which [`int8`](Self::int8) moves scales from activations into weights. `None`: where there are
     /// texts, for each input the one that predicts the least noise.
     pub smooth: Option<f64>,
-    /// Matrices and tables are stored in 4 bits, for a small download, and computed with in f32. With `model.dtype = "f16"` the
-    /// matrices that stay are stored in 16 bits.
+    /// Matrices and tables are stored in 4 bits a value on average, for a small download, and computed with in f32. Where there are
+    /// texts, they are rounded so that products change least on those. With `model.dtype = "f16"` the matrices that stay are stored
+    /// in 16 bits.
     pub int4: bool,
+    /// Bits of a value on average, 3 to 6, that [`int4`](Self::int4) stores; scales take a quarter of a bit more. `None`: 4.
+    pub bits: Option<f64>,
     /// Nodes that [`int8`](Self::int8) leaves in f32, by the names in [`Report::products`](super::Report::products).
     pub in_f32: BTreeSet<String>,
-    /// Texts that [`int8`](Self::int8) observes, and that the original and the result are compared and timed with. Empty: those of
-    /// [`keep_tokens_of`](Self::keep_tokens_of), and without those nothing is measured.
+    /// Texts that the original and the result are compared and timed with. Empty: those of [`keep_tokens_of`](Self::keep_tokens_of),
+    /// and without those nothing is measured.
     pub texts: Vec<String>,
+    /// Texts that [`int8`](Self::int8) and [`int4`](Self::int4) observe: others than are compared, so that the comparison says what
+    /// new texts will see. Empty: [`texts`](Self::texts).
+    pub calibrate_with: Vec<String>,
     /// Nothing is compared and timed: the texts are for the model alone.
     pub uncompared: bool,
     pub(super) watch: Watch,
@@ -68,6 +74,13 @@ impl OptimizeOptions {
         self
     }
 
+    /// Stores so many bits of a value on average, 3 to 6, instead of 4.
+    #[must_use]
+    pub fn with_bits(mut self, average: f64) -> Self {
+        self.bits = Some(average);
+        self
+    }
+
     /// Moves scales from activations into weights with this strength, 0 to 1.
     #[must_use]
     pub fn with_smooth(mut self, strength: f64) -> Self {
@@ -94,6 +107,25 @@ impl OptimizeOptions {
     pub fn with_texts<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
         self.texts = texts.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Observes these texts to quantise, and not those that are compared.
+    #[must_use]
+    pub fn with_calibrate_with<T: Into<String>>(
+        mut self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> Self {
+        self.calibrate_with = texts.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The texts that are observed.
+    pub(super) fn calibrating(&self) -> &[String] {
+        match (&self.texts, &self.keep_tokens_of) {
+            _ if !self.calibrate_with.is_empty() => &self.calibrate_with,
+            (texts, Some(kept)) if texts.is_empty() => kept,
+            (texts, _) => texts,
+        }
     }
 
     /// Reports how far loading the source has come.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::describe;
-use isovec_model::precision::widened;
+use isovec_model::precision::{BLOCK, widened};
 use isovec_optimize::int4::Matrix;
 use isovec_optimize::int8::Product;
 use serde::Serialize;
@@ -204,13 +204,7 @@ impl Report {
         for product in self.products.iter().filter(|product| !product.int8) {
             rows.push((format!("f32: {}", product.node), product.reason.clone()));
         }
-        for matrix in self.matrices.iter().filter(|matrix| !matrix.int4) {
-            let why = match matrix.sqnr {
-                Some(ratio) => format!("{ratio:.1} dB of signal to noise in 4 bits"),
-                None => "its extent is no multiple of 32".into(),
-            };
-            rows.push((format!("not in 4 bits: {}", matrix.name), why));
-        }
+        rows.extend(self.matrices.iter().map(bits_of));
         if let Some(quality) = &self.quality {
             let texts = format!("{} of {}", quality.identical, quality.texts);
             rows.push(("texts whose vectors have the same bits".into(), texts));
@@ -263,6 +257,36 @@ impl Report {
         out.push_str("</table>\n");
         out
     }
+}
+
+/// The row of a matrix: its bits, and what they leave of it.
+fn bits_of(matrix: &Matrix) -> (String, String) {
+    let (name, ratio) = (&matrix.name, matrix.sqnr.unwrap_or(f64::INFINITY));
+    if matrix.parts.is_empty() {
+        let why = match matrix.sqnr {
+            Some(ratio) => format!("{ratio:.1} dB of signal to noise in 4 bits"),
+            None => format!("its extent is no multiple of {BLOCK}"),
+        };
+        return (format!("not in few bits: {name}"), why);
+    }
+    let bits: Vec<String> = match matrix.parts.as_slice() {
+        [part] => vec![format!("{} bits", part.bits)],
+        parts => {
+            let parts = parts.iter();
+            let told = parts.map(|part| format!("{} rows in {} bits", part.rows, part.bits));
+            told.collect()
+        }
+    };
+    let for_texts = match matrix.for_texts {
+        true => ", rounded for the texts",
+        false => "",
+    };
+    let why = format!(
+        "{}: {} values, {ratio:.1} dB of signal to noise{for_texts}",
+        bits.join(", "),
+        matrix.values
+    );
+    (format!("in few bits: {name}"), why)
 }
 
 fn escaped(text: &str) -> String {

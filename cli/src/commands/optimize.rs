@@ -21,6 +21,7 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
     let cancel = interrupt::on_ctrl_c()?;
     let mut options = OptimizeOptions::default()
         .with_texts(texts(&args.texts, &args.field)?)
+        .with_calibrate_with(texts(&args.calibrate, &args.field)?)
         .with_progress(model::bar())
         .with_cancel(cancel.clone());
     if !args.keep_tokens_of.is_empty() {
@@ -40,6 +41,9 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
     }
     if args.int4 {
         options = options.with_int4();
+    }
+    if let Some(bits) = args.bits {
+        options = options.with_bits(bits);
     }
     options = options.with_in_f32(args.in_f32.iter().cloned());
     if args.budget.is_empty() && (args.rounds.is_some() || args.seconds.is_some()) {

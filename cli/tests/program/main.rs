@@ -442,8 +442,12 @@ fn an_export_in_small_weights_is_a_model_again() {
 
 #[test]
 fn a_dtype_that_there_is_not_is_wrong_usage() {
-    let said = stderr(&mut isovec(&["export", "--dtype", "int4", "-o", "x"]), 2);
-    assert!(said.contains("int4") && said.contains("int8"), "{said}");
+    let said = stderr(&mut isovec(&["export", "--dtype", "int3", "-o", "x"]), 2);
+    assert!(said.contains("int3") && said.contains("int8"), "{said}");
+    let said = stderr(&mut isovec(&["info", "--dtype", "int4"]), 2);
+    assert!(said.contains("export --dtype int4"), "{said}");
+    let both = ["export", "--dtype", "int4", "--no-head", "-o", "x"];
+    assert!(stderr(&mut isovec(&both), 2).contains("--no-head"));
     let folder = tempfile::tempdir().expect("a folder");
     let knobs = "[model]\ndtype = \"int4\"\n";
     let mut command = configured(folder.path(), "c.toml", knobs, &["info"]);

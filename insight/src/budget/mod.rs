@@ -148,7 +148,8 @@ const NEAREST: usize = 10;
 
 fn check(config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
     let one = options.int8.is_some() || options.int4 || options.static_dimension.is_some();
-    let parts = options.smooth.is_some() || !options.in_f32.is_empty();
+    let parts =
+        options.smooth.is_some() || options.bits.is_some() || !options.in_f32.is_empty();
     match one || parts || config.model.dtype.is_some() {
         false => Ok(()),
         true => Err(Error::Config(vec![
@@ -242,6 +243,10 @@ impl Workshop {
         }
         if candidate.technique.has_nodes() || options.int4 {
             config.model.dtype = Some(Dtype::F16);
+        }
+        if options.int8.is_none() && !options.int4 {
+            // Nothing is calibrated.
+            options.calibrate_with.clear();
         }
         options.in_f32 = self.in_f32(candidate).iter().cloned().collect();
         (config, options)

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use isovec_engine::error::{EngineError, Result};
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource, Weights};
-use isovec_model::precision::{QuantizedTensor, floats, quantize_blocks, quantize_weights};
+use isovec_model::precision::{QuantizedTensor, floats, quantize_weights};
 
 /// What is made of the weights of a source.
 #[derive(Debug, Clone)]
@@ -17,8 +17,6 @@ pub(crate) enum Form {
     Matrix { weight: usize, by: Arc<[f32]> },
     /// A table in whole numbers with a scale for each row.
     Table(usize),
-    /// The bytes of a matrix in blocks of 4 bits along an axis.
-    Blocks { weight: usize, axis: usize },
     /// Other values.
     Bytes(Bytes),
 }
@@ -43,11 +41,6 @@ impl WeightSource for Reformed {
                 Form::Bytes(bytes) => return Ok(bytes.clone()),
                 Form::Matrix { weight, by } => matrix(&self.source, *weight, by).await?,
                 Form::Table(weight) => table(&self.source, *weight).await?,
-                Form::Blocks { weight, axis } => {
-                    let values = floats(&self.source, *weight).await?;
-                    let shape = &self.source.weights()[*weight].shape;
-                    return Ok(quantize_blocks(&values, shape, *axis)?.bytes.into());
-                }
             };
             let bytes: Vec<u8> = whole.values.into_iter().map(|value| value as u8).collect();
             Ok(bytes.into())

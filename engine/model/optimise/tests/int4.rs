@@ -11,13 +11,19 @@ use isovec_engine::tensor::DType;
 use isovec_engine::weights::{BytesWeights, WeightInfo, WeightsIdentity};
 use isovec_model::onnx::{GraphBuilder, write_model};
 use isovec_model::precision::{dequantize_blocks, floats, quantize_blocks, widened};
-use isovec_optimize::int4::in_four_bits;
+use isovec_optimize::int4::{FewBits, Moments, in_four_bits, quantize_for};
 use isovec_test_models::rng::Rng;
 
 const WIDTH: usize = 64;
 
+const ROWS: usize = 500;
+
 /// Rows of a table, which products with two matrices follow; one matrix has rows that make no whole blocks.
 fn bundle(scale: f32) -> ModelBundle {
+    of_rows(ROWS, scale)
+}
+
+fn of_rows(rows_of_table: usize, scale: f32) -> ModelBundle {
     let mut graph = GraphProto::default();
     let mut build = GraphBuilder::new(&mut graph, "t/");
     let rows = Dim::Symbolic("rows".into());
@@ -29,7 +35,7 @@ fn bundle(scale: f32) -> ModelBundle {
     let mut weights = BytesWeights::new();
     let mut rng = Rng::new(4);
     for (name, shape) in [
-        ("table", vec![50, WIDTH]),
+        ("table", vec![rows_of_table, WIDTH]),
         ("a", vec![WIDTH, 72]),
         ("b", vec![72, WIDTH]),
     ] {
@@ -71,10 +77,18 @@ fn blocks_are_written_as_nodes_and_widened_to_what_they_stand_for() {
     let original = bundle(1.0);
     let (made, told) = pollster::block_on(in_four_bits(&original, &Cancel::new())).unwrap();
     let of = |name: &str| told.iter().find(|matrix| matrix.name == name).unwrap();
-    for name in ["table", "a"] {
-        assert!(of(name).int4 && of(name).sqnr.unwrap() > 18.0, "{told:?}");
+    for (name, bits) in [("table", 3), ("a", 6)] {
+        assert_eq!(of(name).bits(), Some(f64::from(bits)), "{told:?}");
+        // Some 6 dB a bit.
+        assert!(
+            of(name).sqnr.unwrap() > 6.0 * f64::from(bits) - 5.0,
+            "{told:?}"
+        );
     }
-    assert!(!of("b").int4 && of("b").sqnr.is_none(), "{told:?}");
+    assert!(
+        of("b").parts.is_empty() && of("b").sqnr.is_none(),
+        "{told:?}"
+    );
     assert_ne!(made.identity, original.identity);
     let bytes = pollster::block_on(write_model(&made)).unwrap();
     let again = pollster::block_on(in_four_bits(&original, &Cancel::new())).unwrap();
@@ -86,26 +100,106 @@ fn blocks_are_written_as_nodes_and_widened_to_what_they_stand_for() {
         graph.node.iter().map(|node| node.op_type.clone()).collect()
     };
     assert_eq!(operators(&wide), ["Gather", "MatMul", "MatMul"]);
-    assert_eq!(operators(&made).len(), 3 + 2 * 9);
+    // 4 for each plane, 2 more for a second one, and 4 for the whole.
+    assert_eq!(operators(&made).len(), 3 + 2 * (4 + 4 + 2 + 4));
     assert_eq!(values(&wide, "b"), values(&original, "b"));
-    for (name, shape, axis) in [("table", [50, WIDTH], 1), ("a", [WIDTH, 72], 0)] {
-        let tensor = quantize_blocks(&values(&original, name), &shape, axis).unwrap();
+    for (name, shape, axis, bits) in [("table", [ROWS, WIDTH], 1, 3), ("a", [WIDTH, 72], 0, 6)] {
+        let tensor = quantize_blocks(&values(&original, name), &shape, axis, bits).unwrap();
         assert_eq!(
             values(&wide, name),
             dequantize_blocks(&tensor).unwrap(),
             "{name}"
         );
     }
-    // A graph that only looks so is left alone.
-    for (op, input, name) in [("BitShift", 1, "table.eight"), ("Sub", 1, "table.four")] {
-        let mut other = made.clone();
-        let nodes = &mut other.graph.graph.as_mut().unwrap().node;
-        let node = nodes.iter_mut().find(|node| node.op_type == op).unwrap();
-        node.input[input] = name.into();
-        assert!(operators(&widened(&other)).contains(&op.to_owned()), "{op}");
+    // A graph that only looks so is left alone: with any constant in the place of another.
+    let graph = made.graph.graph.as_ref().unwrap();
+    let constants = graph.initializer.iter().map(|tensor| tensor.name.clone());
+    let constants: Vec<String> = constants.collect();
+    let mut tried = 0;
+    for (at, node) in graph.node.iter().enumerate() {
+        let own = node.input.get(1).filter(|name| constants.contains(name));
+        for name in constants
+            .iter()
+            .filter(|name| own.is_some_and(|own| own != *name))
+        {
+            let mut other = made.clone();
+            let nodes = &mut other.graph.graph.as_mut().unwrap().node;
+            nodes[at].input[1] = name.clone();
+            let kept = operators(&widened(&other));
+            assert!(kept.iter().any(|op| op == "BitShift"), "{node:?} {name}");
+            tried += 1;
+        }
     }
+    assert!(tried > 100, "{tried}");
     let error = pollster::block_on(in_four_bits(&made, &Cancel::new())).unwrap_err();
     assert!(error.to_string().contains("quantised already"), "{error}");
+}
+
+#[test]
+fn what_was_seen_of_inputs_rounds_the_matrices_that_they_are_multiplied_with() {
+    let original = bundle(1.0);
+    let cancel = Cancel::new();
+    let mut bits = pollster::block_on(FewBits::of(&original, 4.0, &cancel)).unwrap();
+    let [pass] = <[_; 1]>::try_from(bits.passes()).unwrap();
+    assert_eq!(pass.inputs().collect::<Vec<_>>(), [("x", WIDTH)]);
+    assert_eq!(pass.bytes_per_token(), 4 * WIDTH);
+    let probe = pass.probe(&original);
+    let graph = probe.graph.graph.unwrap();
+    let outputs: Vec<&str> = graph
+        .output
+        .iter()
+        .map(|output| output.name.as_str())
+        .collect();
+    assert_eq!((outputs, graph.node.len()), (vec!["x"], 1));
+    // Each row is much like the one before.
+    let mut rng = Rng::new(6);
+    let mut level = 0f32;
+    let rows: Vec<f32> = (0..100 * WIDTH)
+        .map(|_| {
+            level = 0.9 * level + rng.normal() as f32;
+            level
+        })
+        .collect();
+    let mut moments = Moments::new(WIDTH);
+    moments.add(&rows).unwrap();
+    pollster::block_on(bits.settle(pass, vec![moments.clone()], &cancel)).unwrap();
+    let (made, told) = pollster::block_on(bits.finish(&cancel)).unwrap();
+    let seen: Vec<(&str, bool)> = told
+        .iter()
+        .map(|matrix| (matrix.name.as_str(), matrix.for_texts))
+        .collect();
+    assert_eq!(seen, [("table", false), ("a", true), ("b", false)]);
+    let wanted = quantize_for(&values(&original, "a"), 72, &moments, 6).unwrap();
+    let found = values(&widened(&made), "a");
+    assert_eq!(found, dequantize_blocks(&wanted).unwrap());
+    let plain = quantize_blocks(&values(&original, "a"), &[WIDTH, 72], 0, 6).unwrap();
+    assert_ne!(found, dequantize_blocks(&plain).unwrap());
+}
+
+#[test]
+fn the_rows_of_a_large_table_are_in_three_parts() {
+    let original = of_rows(5000, 1.0);
+    let (made, told) = pollster::block_on(in_four_bits(&original, &Cancel::new())).unwrap();
+    let parts: Vec<(usize, u8)> = told[0]
+        .parts
+        .iter()
+        .map(|part| (part.rows, part.bits))
+        .collect();
+    assert_eq!(parts, [(625, 6), (625, 4), (3750, 3)]);
+    let wide = widened(&made);
+    let all = values(&original, "table");
+    let (mut wanted, mut first) = (Vec::new(), 0);
+    for (rows, bits) in parts {
+        let own = &all[first * WIDTH..][..rows * WIDTH];
+        let tensor = quantize_blocks(own, &[rows, WIDTH], 1, bits).unwrap();
+        wanted.extend(dequantize_blocks(&tensor).unwrap());
+        first += rows;
+    }
+    assert_eq!(values(&wide, "table"), wanted);
+    let graph = wide.graph.graph.as_ref().unwrap();
+    assert_eq!(graph.node.len(), 3);
+    // Nothing is left of the parts.
+    assert_eq!(wide.weights.weights().len(), 3);
 }
 
 #[test]
@@ -123,6 +217,14 @@ fn what_cannot_be_stored_so_is_refused() {
         .iter_mut()
         .for_each(|node| node.domain = "other".into());
     assert!(refused(&plain).contains("none of its matrices"));
+    for average in [2.9, 6.1, f64::NAN] {
+        let plain = bundle(1.0);
+        let made = pollster::block_on(FewBits::of(&plain, average, &Cancel::new()));
+        assert!(
+            made.unwrap_err().to_string().contains("3 to 6"),
+            "{average}"
+        );
+    }
     let stopped = Cancel::new();
     stopped.cancel();
     assert!(pollster::block_on(in_four_bits(&bundle(1.0), &stopped)).is_err());

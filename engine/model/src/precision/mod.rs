@@ -8,7 +8,7 @@
 //! | stored | the weight `w` becomes | bytes |
 //! |---|---|---|
 //! | f16 | `w = Cast(half, to = FLOAT)` | half |
-//! | int4 | see [`BlockTensor`]; a step of `isovec-optimize` | an eighth, and 2 for 32 values |
+//! | 2 to 7 bits | see [`BlockTensor`]; a step of `isovec-optimize` | the bits, and 2 bytes for 64 values |
 //! | int8 | `w = DequantizeLinear(ints, scales, axis)`, no zero point, a scale a channel | a quarter, and 4 a channel |
 //!
 //! In int8 a channel is an output of the matrix that a `MatMul` or `Gemm` multiplies with, or a row
@@ -25,14 +25,16 @@ mod error;
 mod half;
 mod int8;
 mod narrow;
-mod nibbles;
+mod planes;
 mod source;
 mod tensor;
 mod widen;
 
 pub use blocks::in_blocks;
 pub use narrow::{NARROWED_KEY, Narrowed, NarrowedWeight, RULES, narrowed};
-pub use nibbles::{BLOCK, BlockTensor, dequantize_blocks, quantize_blocks};
+pub use planes::{
+    BITS, BLOCK, BlockTensor, Plane, block_scales, dequantize_blocks, nearest, quantize_blocks,
+};
 pub use source::floats;
 pub use tensor::{PerChannel, QuantizedTensor, dequantize, quantize_weights};
 pub use widen::{expanded, widened};

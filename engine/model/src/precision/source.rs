@@ -3,14 +3,14 @@
 use std::iter::repeat_n;
 use std::sync::Arc;
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use isovec_engine::error::{EngineError, Result};
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource, Weights};
 
 use super::int8::{Channels, dequantise, quantise};
-use super::nibbles::{Layout, expanded};
+use super::planes::{Layout, expanded};
 use super::{bytes as le, half};
 
 /// What is made of one weight of the source, by its index there.
@@ -34,12 +34,14 @@ pub(super) enum Form {
     Turned { weight: usize, rows: usize },
     /// f32s, each so many times.
     Repeated { scales: Operand, times: usize },
-    /// Blocks of 4 bits to f32.
+    /// Blocks of few bits to f32: the indices of their planes.
     FromBlocks {
-        weight: usize,
+        planes: Vec<usize>,
         scales: Operand,
         layout: Layout,
     },
+    /// One behind the other.
+    Joined(Vec<Form>),
     /// Quantised to f32.
     FromInts {
         weight: usize,
@@ -102,13 +104,24 @@ impl Reformed {
                 let repeated = scales.iter().flat_map(|&scale| repeat_n(scale, *times));
                 Ok(le::of_f32s(&repeated.collect::<Vec<_>>()))
             }
+            Form::Joined(parts) => {
+                let mut joined = BytesMut::new();
+                for part in parts {
+                    joined.extend_from_slice(&Box::pin(self.make(part)).await?);
+                }
+                Ok(joined.freeze())
+            }
             Form::FromBlocks {
-                weight,
+                planes,
                 scales,
                 layout,
             } => {
                 let scales = le::f16s(&self.operand(scales).await?.1);
-                let bytes = self.read(*weight).await?;
+                let mut bytes = Vec::new();
+                for &plane in planes {
+                    bytes.push(self.read(plane).await?);
+                }
+                let bytes: Vec<&[u8]> = bytes.iter().map(AsRef::as_ref).collect();
                 Ok(le::of_f32s(&expanded(&bytes, &scales, *layout)))
             }
             Form::FromInts {

@@ -1,6 +1,6 @@
 //! From small weights back to f32 ones, for engines that compute on those.
 
-mod four_bits;
+mod few_bits;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -11,13 +11,13 @@ use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto, TensorProto};
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::WeightInfo;
 
-use self::four_bits::Blocks;
+use self::few_bits::Blocks;
 use super::int8::Channels;
 use super::source::{Form, Operand, Reformed};
 use crate::bundle::prune;
 
 /// The same model with f32 weights in the place of those that it stores in f16 or as 8-bit
-/// integers behind a `Cast` or `DequantizeLinear`, or in [blocks of 4 bits](super::BlockTensor); each is widened when it is read.
+/// integers behind a `Cast` or `DequantizeLinear`, or in [blocks of few bits](super::BlockTensor); each is widened when it is read.
 ///
 /// With this bundle a runtime dequantises nothing while it runs, and packs and fuses as for a model that was stored
 /// in f32. Files of other programs are supported as well: signed or unsigned integers, with a zero point or none, one
@@ -29,13 +29,13 @@ pub fn widened(bundle: &ModelBundle) -> ModelBundle {
     widen(bundle, true)
 }
 
-/// The same model with f32 weights in the place of [blocks of 4 bits](super::BlockTensor) alone: no engine computes with those.
+/// The same model with f32 weights in the place of [blocks of few bits](super::BlockTensor) alone: no engine computes with those.
 #[must_use]
 pub fn expanded(bundle: &ModelBundle) -> ModelBundle {
     widen(bundle, false)
 }
 
-/// Widens blocks of 4 bits, and `all` other small weights as well.
+/// Widens blocks of few bits, and `all` other small weights as well.
 fn widen(bundle: &ModelBundle, all: bool) -> ModelBundle {
     let Some(graph) = &bundle.graph.graph else {
         return bundle.clone();
@@ -183,6 +183,21 @@ impl<'b> Constants<'b> {
     /// The bytes of a small constant.
     fn constant(&self, name: &str) -> Option<&[u8]> {
         Some(&self.small.get(name)?.raw_data)
+    }
+
+    /// Whether a small constant is this one f32.
+    fn is_f32(&self, name: &str, wanted: f32) -> bool {
+        self.constant(name) == Some(&wanted.to_le_bytes())
+    }
+
+    /// A small constant of 64-bit integers, as extents.
+    fn extents(&self, name: &str) -> Option<Vec<usize>> {
+        let (extents, rest) = self.constant(name)?.as_chunks::<8>();
+        let extents = extents
+            .iter()
+            .map(|extent| usize::try_from(i64::from_le_bytes(*extent)));
+        rest.is_empty()
+            .then(|| extents.collect::<Result<_, _>>().ok())?
     }
 
     fn operand(&self, name: &str) -> Option<(Operand, DType, Vec<usize>)> {

@@ -29,6 +29,7 @@ use crate::error::{OptimizeError, Result};
 use crate::history;
 
 pub use observed::Observed;
+pub(crate) use products::probe;
 pub use products::{Products, check};
 
 /// Where the scale of activations comes from.

@@ -174,17 +174,21 @@ impl Products {
     /// A model that gives what [`Observed`](super::Observed) adds: the inputs of products, and the products.
     #[must_use]
     pub fn probe(&self, bundle: &ModelBundle) -> ModelBundle {
-        let mut probe = bundle.clone();
-        if let Some(graph) = probe.graph.graph.as_mut() {
-            let inputs = self.inputs.iter().map(|input| &input.name);
-            let matrices = self.inputs.iter().flat_map(|input| &input.matrices);
-            let outputs = matrices.map(|matrix| &matrix.output);
-            // A product may read another one.
-            let names: BTreeSet<&String> = inputs.chain(outputs).collect();
-            graph.output = names.into_iter().map(|name| of_any_shape(name)).collect();
-            prune(&mut probe);
-        }
-        probe
+        let inputs = self.inputs.iter().map(|input| &input.name);
+        let matrices = self.inputs.iter().flat_map(|input| &input.matrices);
+        let outputs = matrices.map(|matrix| &matrix.output);
+        // A product may read another one.
+        probe(bundle, inputs.chain(outputs).collect())
+    }
+
+    /// The inputs of products: the name of each, the values of its rows, and the indices of the matrices that it is multiplied with.
+    pub(crate) fn inputs(
+        &self,
+    ) -> impl Iterator<Item = (&str, usize, impl Iterator<Item = usize>)> {
+        self.inputs.iter().map(|input| {
+            let weights = input.matrices.iter().map(|matrix| matrix.weight);
+            (input.name.as_str(), input.width, weights)
+        })
     }
 
     /// The names of all products and tables, those that cannot be changed among them.
@@ -204,6 +208,16 @@ impl Products {
         });
         widths.sum::<usize>() * size_of::<f32>()
     }
+}
+
+/// A model that gives these values of f32s.
+pub(crate) fn probe(bundle: &ModelBundle, names: BTreeSet<&String>) -> ModelBundle {
+    let mut probe = bundle.clone();
+    if let Some(graph) = probe.graph.graph.as_mut() {
+        graph.output = names.into_iter().map(|name| of_any_shape(name)).collect();
+        prune(&mut probe);
+    }
+    probe
 }
 
 /// Refuses what cannot be quantised, however its weights are stored.

@@ -1,0 +1,79 @@
+//! Matrices in few bits: what the model computes of the user's texts says how they are rounded.
+
+use isovec_engine::bundle::ModelBundle;
+use isovec_model::precision::widened;
+use isovec_optimize::int4::{AVERAGE, FewBits, Matrix, Moments};
+use isovec_optimize::int8::check;
+
+use super::measure::spread;
+use super::observe::observe;
+use super::{OptimizeOptions, Step};
+use crate::config::EmbeddingConfig;
+use crate::error::Result;
+
+/// Texts that are observed, taken evenly from all of them: more change little, and take their time.
+const OBSERVED: usize = 2000;
+
+/// The model with matrices in few bits, and what became of each.
+pub(super) async fn make(
+    bundle: &ModelBundle,
+    config: &EmbeddingConfig,
+    options: &OptimizeOptions,
+) -> Result<(ModelBundle, Vec<Matrix>)> {
+    let cancel = &options.watch.cancel;
+    check(bundle)?;
+    // Matrices in 16 bits are taken as well.
+    let bundle = &widened(bundle);
+    let average = options.bits.unwrap_or(f64::from(AVERAGE));
+    let mut bits = FewBits::of(bundle, average, cancel).await?;
+    let texts = options.calibrating();
+    if !texts.is_empty() {
+        let texts = spread(texts.to_vec(), OBSERVED);
+        for pass in bits.passes() {
+            let mut moments: Vec<Moments> = pass
+                .inputs()
+                .map(|(_, width)| Moments::new(width))
+                .collect();
+            let (probe, bytes) = (pass.probe(bundle), pass.bytes_per_token());
+            observe(bundle, &probe, bytes, config, &texts, cancel, |run| {
+                for ((name, _), moments) in pass.inputs().zip(&mut moments) {
+                    let values = run.output(name).and_then(|values| values.as_slice().ok());
+                    moments.add(values.unwrap_or_default())?;
+                }
+                Ok(())
+            })
+            .await?;
+            bits.settle(pass, moments, cancel).await?;
+        }
+    }
+    Ok(bits.finish(cancel).await?)
+}
+
+/// What the report says of it.
+pub(super) fn step(matrices: &[Matrix]) -> Step {
+    if matrices.is_empty() {
+        return Step::left_out("int4", "no matrices in 4 bits were asked for");
+    }
+    let few: Vec<&Matrix> = matrices
+        .iter()
+        .filter(|matrix| !matrix.parts.is_empty())
+        .collect();
+    let values: usize = few.iter().map(|matrix| matrix.values).sum();
+    let bits = few
+        .iter()
+        .map(|matrix| matrix.values as f64 * matrix.bits().unwrap_or(0.0));
+    let seen = few.iter().filter(|matrix| matrix.for_texts).count();
+    let rounded = match seen {
+        0 => "without texts to calibrate with, so each value goes to the nearest one".to_owned(),
+        _ => format!("{seen} of them rounded for the texts"),
+    };
+    Step::done(
+        "int4",
+        format!(
+            "{} of {} matrices and tables, {:.2} bits a value on average and a quarter for the scales, {rounded}",
+            few.len(),
+            matrices.len(),
+            bits.sum::<f64>() / values.max(1) as f64
+        ),
+    )
+}

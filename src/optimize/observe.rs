@@ -1,0 +1,87 @@
+//! What a model computes of the user's texts.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::engine::{Batch, RunOutput};
+use isovec_optimize::OptimizeError;
+use isovec_tokenize::Limits;
+
+use crate::config::EmbeddingConfig;
+use crate::error::Result;
+use crate::fallback::Engines;
+use crate::model::feed::Feed;
+use crate::model::reader::{Input, Reader};
+use crate::model::{Prompt, Prompts, prepared};
+use crate::sentence_transformers;
+
+/// Texts that are tokenised at a time.
+const WINDOW: usize = 256;
+
+/// The longest text that is observed, where the model and the memory allow it.
+const LONGEST: usize = 256;
+
+/// Bytes that a run of the probe may give: longer texts are cut.
+const RUN_BYTES: usize = 64 << 20;
+
+/// Runs a probe of a model on texts, one at a time and without padding, and hands on what each run gives. The probe gives so many bytes
+/// for a token.
+pub(super) async fn observe(
+    bundle: &ModelBundle,
+    probe: &ModelBundle,
+    bytes_per_token: usize,
+    config: &EmbeddingConfig,
+    texts: &[String],
+    cancel: &Cancel,
+    mut seen: impl FnMut(&RunOutput) -> isovec_optimize::Result<()>,
+) -> Result<()> {
+    let said = texts.iter().map(|text| text.trim());
+    let said: HashSet<&str> = said.filter(|text| !text.is_empty()).take(2).collect();
+    if said.len() < 2 {
+        return Err(OptimizeError::Texts(format!(
+            "{} different text to calibrate with; give many, like those that will be embedded",
+            said.len()
+        ))
+        .into());
+    }
+    let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
+    let table = files.table.as_ref();
+    let reader = Reader::read(&mut bundle.clone(), &Input::Texts, files.lowercase, table)?;
+    let (pad_id, pad_type_id) = reader.padding();
+    let reader = reader.texts()?;
+    let (prefix, _) = Prompts::new(&files, &config.text).resolve(&Prompt::Default)?;
+    let longest = config
+        .text
+        .max_length
+        .or(files.max_length.map(|(length, _)| length));
+    let longest = longest.unwrap_or(LONGEST);
+    let longest = longest.min(LONGEST).min(RUN_BYTES / bytes_per_token.max(1));
+    let limits = Limits {
+        max_tokens: Some(longest.max(reader.tokenizer.special_tokens_count() + 1)),
+        truncation_side: reader.tokenizer.truncation_side(),
+    };
+    let engines = Engines::load(probe, &config.runtime, cancel).await?;
+    let engine = Arc::clone(engines.current());
+    let feed = Feed::new(&bundle.origin, engine.description(), pad_id, pad_type_id)?;
+    for window in texts.chunks(WINDOW) {
+        let whole = window.iter().filter(|text| !text.trim().is_empty());
+        let whole: Vec<_> = whole
+            .map(|text| prepared(&prefix, text, reader.lowercase))
+            .collect();
+        let whole: Vec<&str> = whole.iter().map(AsRef::as_ref).collect();
+        let encodings = reader.tokenizer.encode(&whole, &limits)?;
+        let encodings: Vec<_> = encodings
+            .into_iter()
+            .map(|text| reader.encoded(text))
+            .collect();
+        for place in (0..encodings.len()).filter(|&place| encodings[place].len() > 0) {
+            cancel.check()?;
+            let batch = feed.batch(&*engine, &encodings, &[place], Batch::default())?;
+            let run = engine.run(batch, cancel).await?;
+            seen(&run)?;
+        }
+    }
+    Ok(())
+}
