@@ -421,13 +421,14 @@ fn every_knob_that_is_named_is_one() {
 }
 
 /// Languages of examples whose readers are tests, and of pictures and output.
-const LANGUAGES: [&str; 10] = [
+const LANGUAGES: [&str; 11] = [
     "mermaid",
     "rust,no_run",
     "rust",
     "js",
     "ts",
     "python",
+    "sql",
     "sh",
     "toml",
     "json",
@@ -443,6 +444,9 @@ fn every_example_is_one_that_a_test_reads() {
         read("route/src/lib.rs"),
         read("serve/src/lib.rs"),
     ];
+    // In a workspace of its own.
+    let datafusion = read("bindings/datafusion/src/lib.rs");
+    let sql = read("bindings/datafusion/tests/documents.rs");
     let python = read("bindings/python/tests/test_documents.py");
     let mut examples = 0;
     for name in documents() {
@@ -461,12 +465,20 @@ fn every_example_is_one_that_a_test_reads() {
                     "no test in Python runs {name}"
                 );
             }
+            if language == "sql" {
+                assert!(
+                    sql.contains(&format!("include_str!(\"../../../{name}\")")),
+                    "no test of bindings/datafusion runs {name}"
+                );
+            }
             if language.starts_with("rust") {
+                let in_bindings = format!("include_str!(\"../../../{name}\")");
                 let below = format!("include_str!(\"../../{name}\")");
                 assert!(
                     sdk.contains(&format!("include_str!(\"../{name}\")"))
-                        || others.iter().any(|other| other.contains(&below)),
-                    "no lib.rs of src, insight/src, route/src and serve/src compiles {name}"
+                        || others.iter().any(|other| other.contains(&below))
+                        || datafusion.contains(&in_bindings),
+                    "no lib.rs of src, bindings/datafusion/src, insight/src, route/src and serve/src compiles {name}"
                 );
             }
         }

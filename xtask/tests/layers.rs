@@ -29,8 +29,18 @@ fn rows(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Folder and name of every package, and the packages of the workspace that it is built on.
+/// The folder of a workspace apart from the root's.
+const APART: &str = "bindings/datafusion";
+
+/// Folder and name of every package, and the packages of the repository that it is built on.
 fn packages(root: &Path) -> Vec<(String, String, Vec<String>)> {
+    let mut all = packages_of(root, root);
+    all.extend(packages_of(root, &root.join(APART)));
+    all
+}
+
+/// Those of the workspace in one of the root's folders.
+fn packages_of(root: &Path, workspace: &Path) -> Vec<(String, String, Vec<String>)> {
     let metadata = Command::new(env!("CARGO"))
         .args([
             "metadata",
@@ -39,7 +49,7 @@ fn packages(root: &Path) -> Vec<(String, String, Vec<String>)> {
             "--format-version",
             "1",
         ])
-        .current_dir(root)
+        .current_dir(workspace)
         .output()
         .unwrap();
     let metadata: Value = serde_json::from_slice(&metadata.stdout).unwrap();
@@ -88,7 +98,13 @@ fn arrows_point_down() {
 }
 
 /// Folders of what only builds, tests or measures.
-const BESIDES: [&str; 4] = ["benches/", "fuzz", "tests/", "xtask"];
+const BESIDES: [&str; 5] = [
+    "benches/",
+    "bindings/datafusion/cluster",
+    "fuzz",
+    "tests/",
+    "xtask",
+];
 
 /// The house as a Mermaid graph: every crate that ships, and an arrow to each that it is built on. What another arrow leads to
 /// already is left out.

@@ -6,7 +6,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::changed::Broken;
-use super::{Check, Verdict};
+use super::{Check, Verdict, datafusion};
 use crate::process::{Run, cargo};
 use crate::workspace::Workspace;
 
@@ -37,22 +37,27 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &["cargo-deny"],
         // Advisories change by the day and their database lies on a server of its own: the
         // workflow asks it, so that this check gives the same answer offline and tomorrow.
-        run: |workspace| {
-            Run::new(workspace, "cargo-deny")?
-                .args([
-                    "--workspace",
-                    "--log-level",
-                    "error",
-                    "check",
-                    "licenses",
-                    "bans",
-                    "sources",
-                ])
-                .show()?;
-            Ok(Verdict::Passed)
-        },
+        run: deny,
     },
 ];
+
+/// Both workspaces, by the same rules.
+fn deny(workspace: &Workspace) -> Result<Verdict> {
+    let rules = workspace.root.join("deny.toml");
+    for manifest in [
+        workspace.root.join("Cargo.toml"),
+        datafusion::manifest(workspace),
+    ] {
+        Run::new(workspace, "cargo-deny")?
+            .args(["--workspace", "--log-level", "error", "--manifest-path"])
+            .args([&manifest])
+            .args(["check", "--config"])
+            .args([&rules])
+            .args(["licenses", "bans", "sources"])
+            .show()?;
+    }
+    Ok(Verdict::Passed)
+}
 
 /// All packages state one version, the workflow builds with it, and it compiles the workspace:
 /// either because the compiler in use is that version and the other checks used it, or by a check
