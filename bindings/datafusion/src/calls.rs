@@ -168,3 +168,100 @@ fn may_be_one_items(error: &isovec::Error) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+
+    type Call = BoxFuture<'static, isovec::Result<usize>>;
+
+    fn broken() -> isovec::Error {
+        isovec::Error::Engine(EngineError::Runtime {
+            engine: "test",
+            doing: "running",
+            detail: "it broke".into(),
+        })
+    }
+
+    /// Fails on every call in which a text is "bad", without a name.
+    fn silent(texts: &[&str]) -> Call {
+        let result = match texts.contains(&"bad") {
+            true => Err(broken()),
+            false => Ok(texts.len()),
+        };
+        Box::pin(async move { result })
+    }
+
+    fn batch<'a>(texts: &[&'a str]) -> Distinct<&'a str> {
+        Distinct::new(texts.iter().copied().map(Some))
+    }
+
+    #[tokio::test]
+    async fn a_text_that_no_error_names_is_found_in_halves() {
+        let gate = Gate::new();
+        for bad in 0..7 {
+            // Every text twice, so that rows are not places.
+            let mut texts = ["a", "b", "c", "d", "e", "f", "g"];
+            texts[bad] = "bad";
+            let rows: Vec<&str> = texts.iter().flat_map(|text| [*text, *text]).collect();
+            let error = compute("embed", &gate, &batch(&rows), silent).await;
+            let Err(Error::Row { row, rows, text, .. }) = error else {
+                panic!("{error:?}");
+            };
+            assert_eq!((row, rows, &*text), (2 * bad, 14, "\"bad\""));
+        }
+        let fine = compute("embed", &gate, &batch(&["a", "b", "a"]), silent).await;
+        assert_eq!(fine.unwrap(), 2);
+        let alone = compute("embed", &gate, &batch(&["bad"]), silent).await;
+        assert!(matches!(alone, Err(Error::Row { row: 0, .. })), "{alone:?}");
+    }
+
+    #[tokio::test]
+    async fn what_fails_on_everything_blames_no_row() {
+        let gate = Gate::new();
+        let dead = |_: &[&str]| -> Call { Box::pin(async { Err(broken()) }) };
+        let error = compute("embed", &gate, &batch(&["a", "b", "c"]), dead).await;
+        assert!(matches!(error, Err(Error::Batch { rows: 3, .. })), "{error:?}");
+        // Nor does a failure that no text is the cause of.
+        let closed = |_: &[&str]| -> Call { Box::pin(async { Err(isovec::Error::ShutDown) }) };
+        let error = compute("embed", &gate, &batch(&["a", "b"]), closed).await;
+        let Err(Error::Batch { source, .. }) = error else {
+            panic!("{error:?}");
+        };
+        assert_eq!(source.kind(), "ShutDown");
+    }
+
+    #[tokio::test]
+    async fn a_text_that_an_error_names_is_told_by_its_row() {
+        let named = |texts: &[&str]| -> Call {
+            let text = texts.iter().position(|text| text.is_empty()).unwrap();
+            Box::pin(async move { Err(isovec::Error::NoTokens { text }) })
+        };
+        let rows = batch(&["a", "a", "", "b"]);
+        let error = compute("embed", &Gate::new(), &rows, named).await;
+        let message = error.unwrap_err().to_string();
+        assert!(message.contains("row 2 (from 0) of a batch of 4, \"\""), "{message}");
+        assert!(message.contains("text 2 has no tokens"), "{message}");
+    }
+
+    #[tokio::test]
+    async fn a_full_queue_is_asked_again() {
+        let asked = AtomicUsize::new(0);
+        let full = |texts: &[&str]| -> Call {
+            let result = match asked.fetch_add(1, Ordering::Relaxed) {
+                0..3 => Err(isovec::Error::Overloaded {
+                    waiting: 1,
+                    limit: 1,
+                    unit: "texts",
+                    retry_after: Duration::ZERO,
+                }),
+                _ => Ok(texts.len()),
+            };
+            Box::pin(async move { result })
+        };
+        let computed = compute("embed", &Gate::new(), &batch(&["a"]), full).await;
+        assert_eq!((computed.unwrap(), asked.into_inner()), (1, 4));
+    }
+}
