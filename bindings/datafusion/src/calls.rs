@@ -207,7 +207,10 @@ mod tests {
             texts[bad] = "bad";
             let rows: Vec<&str> = texts.iter().flat_map(|text| [*text, *text]).collect();
             let error = compute("embed", &gate, &batch(&rows), silent).await;
-            let Err(Error::Row { row, rows, text, .. }) = error else {
+            let Err(Error::Row {
+                row, rows, text, ..
+            }) = error
+            else {
                 panic!("{error:?}");
             };
             assert_eq!((row, rows, &*text), (2 * bad, 14, "\"bad\""));
@@ -223,7 +226,10 @@ mod tests {
         let gate = Gate::new();
         let dead = |_: &[&str]| -> Call { Box::pin(async { Err(broken()) }) };
         let error = compute("embed", &gate, &batch(&["a", "b", "c"]), dead).await;
-        assert!(matches!(error, Err(Error::Batch { rows: 3, .. })), "{error:?}");
+        assert!(
+            matches!(error, Err(Error::Batch { rows: 3, .. })),
+            "{error:?}"
+        );
         // Nor does a failure that no text is the cause of.
         let closed = |_: &[&str]| -> Call { Box::pin(async { Err(isovec::Error::ShutDown) }) };
         let error = compute("embed", &gate, &batch(&["a", "b"]), closed).await;
@@ -242,7 +248,10 @@ mod tests {
         let rows = batch(&["a", "a", "", "b"]);
         let error = compute("embed", &Gate::new(), &rows, named).await;
         let message = error.unwrap_err().to_string();
-        assert!(message.contains("row 2 (from 0) of a batch of 4, \"\""), "{message}");
+        assert!(
+            message.contains("row 2 (from 0) of a batch of 4, \"\""),
+            "{message}"
+        );
         assert!(message.contains("text 2 has no tokens"), "{message}");
     }
 

@@ -138,8 +138,8 @@ impl Once {
     }
 
     /// Refuses calls in a node that cannot compute them.
-    fn refuse(&self, exprs: &[&Expr], place: &'static str) -> Result<()> {
-        match self.calls(exprs.iter().copied())?.into_iter().next() {
+    fn refuse(&self, exprs: &[Expr], place: &'static str) -> Result<()> {
+        match self.calls(exprs)?.into_iter().next() {
             Some((Expr::ScalarFunction(call), _)) => Err(Error::Place {
                 function: call.func.name().to_owned(),
                 place,
@@ -168,20 +168,22 @@ impl OptimizerRule for Once {
             LogicalPlan::Sort(sort) => return self.sorted(sort, config),
             LogicalPlan::Projection(projection) => return self.projected(projection, config),
             LogicalPlan::Filter(filter) => return self.filtered(filter, config),
-            LogicalPlan::Join(ref join) => {
-                let on = join.on.iter().flat_map(|(left, right)| [left, right]);
-                let all: Vec<&Expr> = on.chain(&join.filter).collect();
-                self.refuse(&all, "the condition of a JOIN")?;
-            }
-            LogicalPlan::Aggregate(ref aggregate) => {
-                let all: Vec<&Expr> = aggregate.group_expr.iter().collect();
-                self.refuse(&all, "GROUP BY")?;
-            }
-            LogicalPlan::Window(ref window) => {
-                let all: Vec<&Expr> = window.window_expr.iter().collect();
-                self.refuse(&all, "a window function")?;
-            }
             _ => {}
+        }
+        let place = match &plan {
+            // The arguments of aggregates are computed; those of others' nodes are theirs.
+            LogicalPlan::Aggregate(_) => "GROUP BY",
+            LogicalPlan::Extension(_) | LogicalPlan::TableScan(_) => {
+                return Ok(Transformed::no(plan));
+            }
+            LogicalPlan::Join(_) => "the condition of a JOIN",
+            LogicalPlan::Window(_) => "a window function",
+            LogicalPlan::Values(_) => "VALUES",
+            _ => "this part of a query",
+        };
+        match &plan {
+            LogicalPlan::Aggregate(aggregate) => self.refuse(&aggregate.group_expr, place)?,
+            other => self.refuse(&other.expressions(), place)?,
         }
         Ok(Transformed::no(plan))
     }

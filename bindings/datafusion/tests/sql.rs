@@ -15,6 +15,7 @@ use datafusion::arrow::compute::cast;
 use datafusion::arrow::datatypes::DataType;
 use datafusion::error::DataFusionError;
 use datafusion::prelude::SessionContext;
+use datafusion::scalar::ScalarValue;
 use isovec::config::Pooling;
 use isovec::{Embedder, Similarity};
 use isovec_datafusion::{Error, FINGERPRINT, METRIC, MODEL, Models, register};
@@ -427,6 +428,8 @@ async fn aggregates_take_calls_and_other_places_say_that_they_do_not() {
             "SELECT rank() OVER (ORDER BY similarity(embed(body), embed('rain'))) FROM docs",
             "window",
         ),
+        ("VALUES (1, embed('rain'))", "VALUES"),
+        ("SELECT DISTINCT ON (embed(body)) id FROM docs", "GROUP BY"),
     ] {
         let message = refused(&context, sql).await;
         assert!(
@@ -437,6 +440,51 @@ async fn aggregates_take_calls_and_other_places_say_that_they_do_not() {
     let sql = "SELECT a.id FROM (SELECT id, embed(body) AS v FROM docs) a
                JOIN (SELECT id, embed(body) AS v FROM docs) b ON similarity(a.v, b.v) > 0.99 AND a.id < b.id";
     rows(&context, sql).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_text_may_be_a_parameter() {
+    let (context, embedder) = with_docs(10).await;
+    let sql = "SELECT similarity(embed(body), embed_query($1)) AS s FROM docs ORDER BY id";
+    let frame = context.sql(sql).await.unwrap();
+    let bound = frame.with_param_values(vec![ScalarValue::from("it's raining")]);
+    let batches = bound.unwrap().collect().await.unwrap();
+    let found: Vec<_> = batches
+        .iter()
+        .flat_map(|batch| scores(batch, "s"))
+        .collect();
+    let query = embedder.embed_query("it's raining").await.unwrap();
+    let bodies = embedder.embed(texts(10)).await.unwrap();
+    let expected = bodies.similarity(&query).unwrap();
+    assert_eq!(
+        found,
+        expected.iter().copied().map(Some).collect::<Vec<_>>()
+    );
+    let message = refused(&context, "SELECT embed(body, $1) FROM docs").await;
+    assert!(
+        message.contains("argument 2 is no text that the query itself has"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn rows_are_inserted_with_their_vectors() {
+    let (context, embedder) = with_docs(3).await;
+    for sql in [
+        "CREATE TABLE kept AS SELECT id, embed(body) AS v FROM docs WHERE id < 2",
+        "INSERT INTO kept SELECT 7, embed('rain')",
+    ] {
+        context.sql(sql).await.unwrap().collect().await.unwrap();
+    }
+    let found = rows(&context, "SELECT id, v FROM kept ORDER BY id")
+        .await
+        .unwrap();
+    let expected = embedder
+        .embed([&*texts(2)[0], &*texts(2)[1], "rain"])
+        .await
+        .unwrap();
+    let found: Vec<_> = vectors(&found, "v").into_iter().flatten().collect();
+    assert_eq!(found, expected.into_vecs());
 }
 
 #[tokio::test]
