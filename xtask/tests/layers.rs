@@ -98,13 +98,7 @@ fn arrows_point_down() {
 }
 
 /// Folders of what only builds, tests or measures.
-const BESIDES: [&str; 5] = [
-    "benches/",
-    "bindings/datafusion/cluster",
-    "fuzz",
-    "tests/",
-    "xtask",
-];
+const BESIDES: [&str; 4] = ["benches/", "fuzz", "tests/", "xtask"];
 
 /// The house as a Mermaid graph: every crate that ships, and an arrow to each that it is built on. What another arrow leads to
 /// already is left out.

@@ -94,8 +94,8 @@ pub fn register(context: &SessionContext, models: impl Into<Models>) -> Result<(
     Ok(())
 }
 
-/// The same for the state of a session that is still to be made, as that of a scheduler of Ballista. An executor needs the functions
-/// of such a state. All processes of a cluster register the same models in the same order.
+/// The same for the state of a session that is still to be made, for programs that build states. Processes that share a
+/// query register the same models in the same order.
 ///
 /// # Errors
 /// As [`register`].

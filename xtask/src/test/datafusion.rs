@@ -11,7 +11,7 @@ use crate::workspace::{Workspace, which};
 
 pub(super) const CHECKS: &[Check] = &[Check {
     name: "datafusion",
-    what: "isovec's functions in DataFusion's SQL, on one machine and on a cluster of Ballista's processes",
+    what: "isovec's functions in the SQL of DataFusion",
     concerned: Broken::in_datafusion,
     needs: &[],
     run,
