@@ -1,6 +1,7 @@
 //! Checks of the stated compiler version, of unused dependencies and of licences.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -49,11 +50,10 @@ fn deny(workspace: &Workspace) -> Result<Verdict> {
         datafusion::manifest(workspace),
     ] {
         Run::new(workspace, "cargo-deny")?
-            .args(["--workspace", "--log-level", "error", "--manifest-path"])
-            .args([&manifest])
-            .args(["check", "--config"])
-            .args([&rules])
-            .args(["licenses", "bans", "sources"])
+            .args(["--workspace", "--log-level", "error"])
+            .args([OsStr::new("--manifest-path"), manifest.as_os_str()])
+            .args([OsStr::new("--config"), rules.as_os_str()])
+            .args(["check", "licenses", "bans", "sources"])
             .show()?;
     }
     Ok(Verdict::Passed)
