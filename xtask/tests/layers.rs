@@ -29,8 +29,18 @@ fn rows(text: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// Folder and name of every package, and the packages of the workspace that it is built on.
+/// The folder of a workspace apart from the root's.
+const APART: &str = "bindings/datafusion";
+
+/// Folder and name of every package, and the packages of the repository that it is built on.
 fn packages(root: &Path) -> Vec<(String, String, Vec<String>)> {
+    let mut all = packages_of(root, root);
+    all.extend(packages_of(root, &root.join(APART)));
+    all
+}
+
+/// Those of the workspace in one of the root's folders.
+fn packages_of(root: &Path, workspace: &Path) -> Vec<(String, String, Vec<String>)> {
     let metadata = Command::new(env!("CARGO"))
         .args([
             "metadata",
@@ -39,7 +49,7 @@ fn packages(root: &Path) -> Vec<(String, String, Vec<String>)> {
             "--format-version",
             "1",
         ])
-        .current_dir(root)
+        .current_dir(workspace)
         .output()
         .unwrap();
     let metadata: Value = serde_json::from_slice(&metadata.stdout).unwrap();

@@ -1,12 +1,13 @@
 //! Checks of the stated compiler version, of unused dependencies and of licences.
 
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::changed::Broken;
-use super::{Check, Verdict};
+use super::{Check, Verdict, datafusion};
 use crate::process::{Run, cargo};
 use crate::workspace::Workspace;
 
@@ -37,22 +38,26 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &["cargo-deny"],
         // Advisories change by the day and their database lies on a server of its own: the
         // workflow asks it, so that this check gives the same answer offline and tomorrow.
-        run: |workspace| {
-            Run::new(workspace, "cargo-deny")?
-                .args([
-                    "--workspace",
-                    "--log-level",
-                    "error",
-                    "check",
-                    "licenses",
-                    "bans",
-                    "sources",
-                ])
-                .show()?;
-            Ok(Verdict::Passed)
-        },
+        run: deny,
     },
 ];
+
+/// Both workspaces, by the same rules.
+fn deny(workspace: &Workspace) -> Result<Verdict> {
+    let rules = workspace.root.join("deny.toml");
+    for manifest in [
+        workspace.root.join("Cargo.toml"),
+        datafusion::manifest(workspace),
+    ] {
+        Run::new(workspace, "cargo-deny")?
+            .args(["--workspace", "--log-level", "error"])
+            .args([OsStr::new("--manifest-path"), manifest.as_os_str()])
+            .args([OsStr::new("--config"), rules.as_os_str()])
+            .args(["check", "licenses", "bans", "sources"])
+            .show()?;
+    }
+    Ok(Verdict::Passed)
+}
 
 /// All packages state one version, the workflow builds with it, and it compiles the workspace:
 /// either because the compiler in use is that version and the other checks used it, or by a check

@@ -7,6 +7,7 @@ mod browser;
 mod changed;
 mod clients;
 mod cross;
+mod datafusion;
 mod fastembed;
 mod hygiene;
 mod lint;
@@ -60,6 +61,7 @@ const CHECKS: &[&[Check]] = &[
     clients::CHECKS,
     servers::CHECKS,
     fastembed::CHECKS,
+    datafusion::CHECKS,
     cross::CHECKS,
     hygiene::CHECKS,
     memory::CHECKS,

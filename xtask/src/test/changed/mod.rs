@@ -6,9 +6,11 @@
 mod graph;
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use anyhow::{Context, Result};
 
+use super::datafusion;
 use crate::process::Run;
 use crate::workspace::Workspace;
 
@@ -27,6 +29,8 @@ const DOCUMENTS: &[&str] = &[
 ];
 /// Whose tests read the documents.
 const READERS: &[&str] = &["isovec", "isovec-cli", "isovec-types", "xtask"];
+/// What the tests of a workspace apart read, besides its own folder.
+const READ_APART: &[&str] = &["docs/datafusion.md", "tests/data/"];
 /// What no check looks at.
 const NOBODY: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", ".gitignore"];
 
@@ -45,6 +49,7 @@ pub(crate) struct Broken {
     node: bool,
     python: bool,
     page: bool,
+    datafusion: bool,
 }
 
 impl Broken {
@@ -65,6 +70,7 @@ impl Broken {
             node: true,
             python: true,
             page: true,
+            datafusion: true,
         }
     }
 
@@ -118,6 +124,11 @@ impl Broken {
         self.python || self.in_code_of("isovec-python")
     }
 
+    /// The functions for DataFusion differ, or what they stand on.
+    pub(super) fn in_datafusion(&self) -> bool {
+        self.datafusion || self.in_code_of("isovec")
+    }
+
     /// The page, what it stands on, or the native program that makes its index differs.
     pub(super) fn in_page(&self) -> bool {
         self.page || self.javascript || (self.rust && (self.in_pages || self.has("isovec-cli")))
@@ -148,6 +159,14 @@ fn broken(files: &[&str], graph: &Graph) -> Broken {
     let (mut packages, mut readers) = (BTreeSet::new(), BTreeSet::new());
     for file in files {
         if NOBODY.contains(file) {
+            continue;
+        }
+        found.datafusion |= READ_APART.iter().any(|read| file.starts_with(read));
+        if Path::new(file).starts_with(datafusion::FOLDER) {
+            // Of a workspace apart, which the graph does not know.
+            found.datafusion = true;
+            found.manifests |= file.ends_with("Cargo.toml") || file.ends_with("Cargo.lock");
+            found.rust |= file.ends_with(".rs");
             continue;
         }
         // Who names a file sees it, wherever it lies.
@@ -253,6 +272,21 @@ mod tests {
         }
         let native = asked(&["native/src/lib.rs"]);
         assert!(native.contains("fastembed") && native.contains("native"));
+    }
+
+    #[test]
+    fn a_workspace_apart_has_a_check_of_its_own() {
+        let source = asked(&["bindings/datafusion/src/lib.rs"]);
+        assert_eq!(source, BTreeSet::from(["datafusion", "format", "machete"]));
+        let manifest = asked(&["bindings/datafusion/Cargo.lock"]);
+        for name in ["datafusion", "machete", "deny"] {
+            assert!(manifest.contains(name), "{name}");
+        }
+        assert!(!manifest.contains("native") && !manifest.contains("clippy"));
+        let chapter = asked(&["docs/datafusion.md"]);
+        assert_eq!(chapter, BTreeSet::from(["book", "datafusion", "native"]));
+        assert!(asked(&["web/kernels/src/lib.rs"]).contains("datafusion"));
+        assert!(!asked(&["cli/src/main.rs"]).contains("datafusion"));
     }
 
     #[test]

@@ -1,0 +1,45 @@
+//! DataFusion's functions, which have a workspace of their own: no other check builds DataFusion.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+
+use super::changed::Broken;
+use super::{Check, Verdict};
+use crate::process::cargo;
+use crate::workspace::{Workspace, which};
+
+pub(super) const CHECKS: &[Check] = &[Check {
+    name: "datafusion",
+    what: "isovec's functions in the SQL of DataFusion",
+    concerned: Broken::in_datafusion,
+    needs: &[],
+    run,
+}];
+
+/// The folder of its workspace.
+pub(super) const FOLDER: &str = "bindings/datafusion";
+
+/// Its manifest.
+pub(super) fn manifest(workspace: &Workspace) -> PathBuf {
+    workspace.root.join(FOLDER).join("Cargo.toml")
+}
+
+fn run(workspace: &Workspace) -> Result<Verdict> {
+    let folder = workspace.root.join(FOLDER);
+    cargo(workspace)?
+        .args(["fmt", "--all", "--check"])
+        .within(&folder)
+        .show()?;
+    let mut tests = cargo(workspace)?
+        .args(["test", "--workspace", "--locked", "--no-fail-fast"])
+        .env("CARGO_BUILD_WARNINGS", "deny")
+        .within(&folder);
+    // Clippy in place of the compiler, for this workspace's own packages: `cargo clippy` would go through the hundreds of
+    // others a second time, because it checks them and builds nothing.
+    if let Some(clippy) = which(workspace, "clippy-driver") {
+        tests = tests.env("RUSTC_WORKSPACE_WRAPPER", clippy);
+    }
+    tests.show()?;
+    Ok(Verdict::Passed)
+}
