@@ -359,7 +359,7 @@ async fn ranked(
         );
         return Err(Failure::new(Kind::TooLarge, message).about("query"));
     }
-    let batcher = &served.reranker()?.batcher;
+    let batcher = call.queue(served.reranker()?);
     let options = RankOptions::default().with_scores(scores);
     let work = || batcher.rank_with(query, documents, options);
     call.compute(served, documents.len(), work).await

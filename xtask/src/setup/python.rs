@@ -31,6 +31,7 @@ const VENV: Venv = Venv {
         "polars==2.1.0",
         "pyarrow==26.0.1",
         "pytest==9.2.0",
+        "schemathesis==4.32.5",
         "tqdm==4.70.1",
         "tritonclient[grpc,http]==2.73.0",
     ],

@@ -68,7 +68,7 @@ async fn predicted(call: &mut Call, request: Request) -> Result<Response, Failur
     let asked: Predict = call.read(request).await?;
     let name = asked.model.as_deref();
     let served = call.app.models.choose(name, ModelTask::Classify)?;
-    let batcher = &served.classifier()?.batcher;
+    let batcher = call.queue(served.classifier()?);
     asked.reading.check(&served)?;
     let (items, is_batch) = asked.inputs.checked()?;
     let characters = items.iter().map(characters).sum();

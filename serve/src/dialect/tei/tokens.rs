@@ -120,7 +120,7 @@ async fn decoded(call: &mut Call, request: Request) -> Result<Response, Failure>
     let name = asked.model.as_deref();
     let served = call.app.models.choose(name, ModelTask::Embed)?;
     let Items::Tokens(texts) = asked.ids.checked("ids")? else {
-        return Err(Failure::field("ids", "ids holds texts; send token ids"));
+        return Err(Failure::field("ids", "ids holds no token ids"));
     };
     let special = !asked.skip_special_tokens.unwrap_or(true);
     let texts = apart(move || served.decode(&texts, special)).await?;
