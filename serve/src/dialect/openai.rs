@@ -22,8 +22,8 @@ use crate::failure::{self, Failure, Kind};
 use crate::options::MOST_TOKENS;
 use crate::route::Route;
 use crate::schema::{
-    either, list, model as model_field, needed, number, object, one_of, optional, text, texts,
-    whole, word,
+    either, filled, list, model as model_field, needed, number, object, one_of, optional, some,
+    text, texts, whole, word,
 };
 use crate::served::{Served, TASKS};
 use crate::tokens::{Input, Items};
@@ -86,12 +86,12 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// The schema of what is embedded.
 fn input() -> Value {
-    let ids = || list(whole(0, "The id of a token of the text."));
+    let ids = || filled(whole(0, "The id of a token of the text."));
     let image = || {
         let coded = word("A picture's file in base64, or a URL data:image/png;base64,... with it.");
         object([needed("image", coded)])
     };
-    either([texts(), ids(), list(ids()), image(), list(image())])
+    either([texts(), ids(), some(ids()), image(), some(image())])
 }
 
 /// The schema of the tokens that the model saw.

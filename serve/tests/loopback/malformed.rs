@@ -309,12 +309,18 @@ async fn frames_that_break_the_rules_are_refused() {
         // A server that has seen enough may be gone.
         let _ = stream.write_all(&bytes).await;
         let _ = stream.write_all(&frame(PING, 0, 0, b"the-last")).await;
-        let mut found = Vec::new();
+        let (mut found, mut answered) = (Vec::new(), 0);
         while let Some(frame) = next(&mut stream).await {
-            if frame.kind == PING && frame.payload == b"the-last" {
-                break;
-            }
             found.extend(error(&frame));
+            if frame.kind == PING && frame.payload == b"the-last" {
+                answered += 1;
+                // The answer to a ping overtakes the end of a stream, and that to a second one does not.
+                let again = crate::http2::frame(PING, 0, 0, b"the-last");
+                let _ = stream.write_all(&again).await;
+                if answered == 2 {
+                    break;
+                }
+            }
         }
         // hyper has the general error for some that RFC 9113 has a number of their own for.
         if !found.contains(&wanted) && !found.contains(&PROTOCOL_ERROR) {
@@ -464,8 +470,19 @@ async fn one_connection_has_a_bound_of_requests_and_leaves_nothing_when_it_goes(
     assert_eq!(refused, 400 - most);
     check_well(&server).await;
     drop(stream);
-    let left = "isovec_serve_http_answers_total{route=\"/embed\",status=\"499\"}";
-    server.until(left, most).await;
+    // Their bodies broke off.
+    loop {
+        let page = server.get("/metrics").await;
+        let ended = page.text().lines().filter_map(|line| {
+            let of_route =
+                line.strip_prefix("isovec_serve_http_answers_total{route=\"/embed\",")?;
+            of_route.rsplit_once(' ')?.1.parse::<u64>().ok()
+        });
+        if ended.sum::<u64>() == most {
+            break;
+        }
+    }
+    server.until("isovec_serve_bytes_in_work", 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

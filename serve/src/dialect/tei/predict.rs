@@ -17,11 +17,14 @@ use crate::call::Call;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 use crate::route::Route;
-use crate::schema::{boolean, either, list, model, needed, number, object, optional, text};
+use crate::schema::{
+    boolean, either, given, list, model, needed, number, object, optional, some, text,
+};
 use crate::seen::{Counted, Seen};
 
 pub(super) fn route() -> Route {
-    let inputs = either([text(), list(text()), list(list(text()))]);
+    let pair = || json!({"type": "array", "items": given(), "minItems": 1, "maxItems": 2});
+    let inputs = either([given(), pair(), some(pair())]);
     let fields = [
         model(),
         needed("inputs", inputs),

@@ -17,7 +17,7 @@ use crate::call::Call;
 use crate::failure::{self, Failure};
 use crate::route::Route;
 use crate::schema::{
-    boolean, either, list, model, needed, object, optional, text, texts, whole, word,
+    boolean, either, filled, list, model, needed, object, optional, some, text, texts, whole, word,
 };
 use crate::texts::Texts;
 use crate::tokens::{Input, Items};
@@ -50,7 +50,7 @@ pub(super) fn routes() -> [Route; 2] {
             .takes(
                 object([
                     model(),
-                    needed("ids", either([list(id()), list(list(id()))])),
+                    needed("ids", either([filled(id()), some(filled(id()))])),
                     optional("skip_special_tokens", skipped),
                 ]),
                 json!({"ids": [[2, 3], [4]]}),
