@@ -373,6 +373,13 @@ impl DynamicBatcher {
         backend::wait(self.0.embed_passage(text))
     }
 
+    /// The same queue for calls that can wait; see
+    /// [`isovec::DynamicBatcher::low_priority`](crate::DynamicBatcher::low_priority).
+    #[must_use]
+    pub fn low_priority(&self) -> Self {
+        Self(self.0.low_priority())
+    }
+
     /// The waiting calls, and the counts so far.
     pub fn counts(&self) -> QueueCounts {
         self.0.counts()

@@ -9,6 +9,7 @@ use isovec_engine::engine::ProviderInfo;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::onnx::proto::ModelProto;
 use isovec_engine::weights::WeightInfo;
+use isovec_model::convert::Half;
 use serde::{Deserialize, Serialize};
 
 use crate::EmbedderBuilder;
@@ -138,12 +139,16 @@ pub fn weights_bytes(
         let (source, _) = resolve(source, &config, &watch).await?.split();
         // To be counted, files need not be in memory.
         config.runtime.memory.mmap = None;
-        let output = match task {
-            ModelTask::Sparse => Output::Sparse,
-            _ => Output::Vectors,
+        let (output, half) = match task {
+            ModelTask::Sparse => (Output::Sparse, Half::Texts),
+            ModelTask::EmbedImages => (Output::Vectors, Half::Pictures),
+            _ => (Output::Vectors, Half::Texts),
         };
         backend::offload("counting the model's weights", async move {
-            let purpose = Purpose::run(&config, output);
+            let purpose = Purpose {
+                half,
+                ..Purpose::run(&config, output)
+            };
             let bundle = open(source, &config, &purpose, &watch.cancel)?;
             let weights = bundle.weights.weights().iter();
             Ok(weights.map(|weight| weight.byte_len() as u64).sum())

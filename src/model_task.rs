@@ -1,4 +1,4 @@
-//! What a model of texts is for, by its files.
+//! What a model is for, by its files.
 
 use std::collections::BTreeMap;
 
@@ -27,7 +27,7 @@ const DESCRIBING: [&str; 3] = [
     "config_sentence_transformers.json",
 ];
 
-/// What a model of texts is for, and with that the handle that loads it.
+/// What a model is for, and with that the handle that loads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -42,6 +42,8 @@ pub enum ModelTask {
     Sparse,
     /// A vector for each token: [`MultiVectorEmbedder`](crate::MultiVectorEmbedder).
     MultiVector,
+    /// Vectors of pictures: `ImageEmbedder`, with the feature `image`. A caller says so: files of CLIP are for texts as well.
+    EmbedImages,
 }
 
 #[derive(Default, Deserialize)]

@@ -1268,6 +1268,9 @@ pub(crate) enum TaskArg {
     Sparse,
     /// A vector for each token.
     MultiVector,
+    /// Vectors of pictures.
+    #[cfg(feature = "image")]
+    EmbedImages,
 }
 
 /// Where traces go to.
@@ -1299,6 +1302,11 @@ pub(crate) struct Route {
     /// each.
     #[arg(long, value_name = "URL[=WEIGHT]", required = true)]
     pub(crate) to: Vec<String>,
+
+    /// A file of certificates as PEM; a replica with https:// has to prove itself by one that they signed [default: the system's].
+    #[arg(long, value_name = "FILE")]
+    #[cfg(feature = "tls")]
+    pub(crate) trust: Option<PathBuf>,
 
     /// The address and the port to listen on; port 0 is any that is free.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000")]

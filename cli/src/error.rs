@@ -165,7 +165,7 @@ impl CliError {
             #[cfg(feature = "route")]
             Self::Route(isovec_route::Error::Options(_) | isovec_route::Error::Target { .. }) => 2,
             #[cfg(all(feature = "route", feature = "tls"))]
-            Self::Route(isovec_route::Error::Tls(_)) => 2,
+            Self::Route(isovec_route::Error::Tls(_) | isovec_route::Error::Trust(_)) => 2,
             Self::Slower { .. } | Self::Budget(_) => 4,
             Self::Kept { error, .. } if error.is_usage() => 2,
             #[cfg(feature = "jobs")]

@@ -8,6 +8,7 @@ use isovec_http::{Failure, Kind};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::choose::Choice;
+use crate::error::Result;
 use crate::join::Joiner;
 use crate::metrics::Metrics;
 use crate::options::RouteOptions;
@@ -36,9 +37,11 @@ pub(crate) struct App {
 }
 
 impl App {
-    pub(crate) fn new(targets: Vec<Target>, options: RouteOptions) -> Arc<Self> {
+    /// # Errors
+    /// A replica of TLS, and a system that trusts nobody.
+    pub(crate) fn new(targets: Vec<Target>, options: RouteOptions) -> Result<Arc<Self>> {
         let shared = Arc::new(Shared::default());
-        let clients = Clients::new(&options);
+        let clients = Clients::new(&options, &targets)?;
         let replicas: Arc<[Arc<Replica>]> = targets
             .into_iter()
             .map(|target| Replica::new(target, Arc::clone(&shared)))
@@ -60,7 +63,7 @@ impl App {
         let joiner = options
             .join_wait
             .map(|wait| Arc::new(Joiner::new(wait, sender.clone())));
-        Arc::new(Self {
+        Ok(Arc::new(Self {
             metrics: Metrics::new(Arc::clone(&replicas), joiner.clone()),
             requests: Arc::new(Semaphore::new(options.max_requests)),
             bytes: Arc::new(Semaphore::new(options.max_bytes)),
@@ -71,7 +74,7 @@ impl App {
             clients,
             sender,
             joiner,
-        })
+        }))
     }
 
     /// Room for a request.

@@ -37,6 +37,13 @@ pub enum Error {
     #[error(transparent)]
     Tls(#[from] isovec_http::TlsError),
 
+    /// A replica of TLS, and a system that trusts nobody.
+    #[cfg(feature = "tls")]
+    #[error(
+        "the system's certificates cannot be used: {0}; name a file of those that sign replicas' with --trust"
+    )]
+    Trust(String),
+
     /// A signal cannot be waited for.
     #[error("signals cannot be caught: {0}")]
     Signals(io::Error),

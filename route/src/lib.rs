@@ -57,7 +57,7 @@ pub use isovec_http::coding::Coding;
 #[cfg(feature = "otlp")]
 pub use isovec_http::trace::{Traces, TracesError};
 #[cfg(feature = "tls")]
-pub use isovec_http::{Tls, TlsError};
+pub use isovec_http::{Tls, TlsError, Trust};
 pub use options::{Compression, RouteOptions, Strategy};
 pub use router::Router;
 pub use target::Target;

@@ -65,6 +65,9 @@ pub struct RouteOptions {
     /// The certificate and the key of the port, which speaks TLS with them and nothing else. `None`: no TLS.
     #[cfg(feature = "tls")]
     pub tls: Option<isovec_http::Tls>,
+    /// Whom the router trusts to be a replica, of those whose address begins with `https://`. `None`: whom the system trusts.
+    #[cfg(feature = "tls")]
+    pub trust: Option<isovec_http::Trust>,
     /// The socket of a service manager that is told when a replica answers (`READY=1`) and when the router ends
     /// (`STOPPING=1`), as systemd's variable `NOTIFY_SOCKET` names it.
     pub notify_socket: Option<OsString>,
@@ -89,6 +92,8 @@ impl Default for RouteOptions {
             join_wait: None,
             #[cfg(feature = "tls")]
             tls: None,
+            #[cfg(feature = "tls")]
+            trust: None,
             notify_socket: None,
         }
     }

@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use axum::response::Response;
-use isovec_http::{Dialect, Failure, GRPC_SERVICE, Kind, small};
+use isovec_http::{Dialect, Failure, GRPC_HEALTH, GRPC_SERVICE, Kind, small};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -24,19 +24,22 @@ pub(crate) fn answer(app: &App, method: &Method, path: &str) -> Option<Response>
     })
 }
 
-/// Refuses what would change the models of one replica, and not those of the others.
+/// Refuses what would change the models of one replica, and not those of the others, and calls without an end, whose answers the
+/// router would wait for.
 ///
 /// # Errors
 /// That it would.
 pub(crate) fn check(path: &str) -> Result<(), Failure> {
+    let method = path.strip_prefix('/').unwrap_or_default();
+    if method.strip_prefix(GRPC_HEALTH) == Some("/Watch") {
+        let message = "a router gives out whole answers, and this one has no end; call Check";
+        return Err(Failure::new(Kind::Method, message));
+    }
     let changes = match path.strip_prefix("/v2/repository/models/") {
         Some(named) => named.ends_with("/load") || named.ends_with("/unload"),
-        None => path
-            .strip_prefix('/')
-            .and_then(|path| path.strip_prefix(GRPC_SERVICE))
-            .is_some_and(|method| {
-                matches!(method, "/RepositoryModelLoad" | "/RepositoryModelUnload")
-            }),
+        None => method.strip_prefix(GRPC_SERVICE).is_some_and(|method| {
+            matches!(method, "/RepositoryModelLoad" | "/RepositoryModelUnload")
+        }),
     };
     if changes {
         let message =

@@ -34,23 +34,22 @@ impl Router {
     /// Opens a port; 0 is any that is free.
     ///
     /// # Errors
-    /// [`Error::Options`], and [`Error::Bind`] for an address that is taken or not this machine's.
+    /// [`Error::Options`], `Error::Trust` for a replica of TLS where the system has no certificates, and [`Error::Bind`] for an address that
+    /// is taken or not this machine's.
     pub async fn bind(
         address: SocketAddr,
         replicas: Vec<Target>,
         options: RouteOptions,
     ) -> Result<Self> {
         options.check(replicas.len())?;
+        let app = App::new(replicas, options)?;
         let listener = TcpListener::bind(address)
             .await
             .map_err(|source| Error::Bind { address, source })?;
         if let Ok(address) = listener.local_addr() {
             tracing::info!(%address, "listening");
         }
-        Ok(Self {
-            listener,
-            app: App::new(replicas, options),
-        })
+        Ok(Self { listener, app })
     }
 
     /// The address that it listens on.

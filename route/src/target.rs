@@ -11,14 +11,21 @@ use crate::error::Error;
 /// The largest weight.
 const MOST: u32 = 1000;
 
-/// A replica's address, and how much it takes: `http://10.0.0.1:8080` or `http://10.0.0.1:8080=2`.
+/// A replica's address, and how much it takes: `http://10.0.0.1:8080` or `http://10.0.0.1:8080=2`. With the feature `tls` also
+/// `https://`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
+    scheme: Scheme,
     authority: Authority,
     weight: u32,
 }
 
 impl Target {
+    /// Whether connections to it are of TLS.
+    pub(crate) fn scheme(&self) -> &Scheme {
+        &self.scheme
+    }
+
     /// The name or number of the host, and its port.
     pub(crate) fn authority(&self) -> &Authority {
         &self.authority
@@ -32,7 +39,7 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority)
+        write!(f, "{}://{}", self.scheme, self.authority)
     }
 }
 
@@ -62,9 +69,16 @@ impl FromStr for Target {
         let uri: Uri = url.parse().map_err(|_| {
             fail("write it as http://HOST:PORT, and a weight as http://HOST:PORT=2")
         })?;
-        if uri.scheme() != Some(&Scheme::HTTP) {
-            return Err(fail("it begins with http://; TLS is for a proxy"));
-        }
+        let scheme = match uri.scheme() {
+            Some(scheme) if *scheme == Scheme::HTTP => scheme,
+            Some(scheme) if *scheme == Scheme::HTTPS && cfg!(feature = "tls") => scheme,
+            Some(scheme) if *scheme == Scheme::HTTPS => {
+                return Err(fail(
+                    "https:// needs TLS, which this program was built without (the feature tls)",
+                ));
+            }
+            _ => return Err(fail("it begins with http:// or https://")),
+        };
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
             return Err(fail(
                 "it has a path; the router keeps the paths of requests",
@@ -77,6 +91,7 @@ impl FromStr for Target {
             ));
         }
         Ok(Self {
+            scheme: scheme.clone(),
             authority: authority.clone(),
             weight,
         })
@@ -87,6 +102,16 @@ impl FromStr for Target {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_address_of_tls_needs_the_feature() {
+        let target = "https://a:1=2".parse::<Target>();
+        if cfg!(feature = "tls") {
+            assert_eq!(target.unwrap().to_string(), "https://a:1");
+        } else {
+            assert!(target.unwrap_err().to_string().contains("built without"));
+        }
+    }
 
     #[test]
     fn an_address_has_a_host_a_port_and_a_weight() {
@@ -102,8 +127,8 @@ mod tests {
             );
         }
         for (given, said) in [
-            ("https://a:1", "TLS"),
             ("a:1", "http://"),
+            ("ftp://a:1", "http://"),
             ("http://", "HOST:PORT"),
             ("http://a:1=0", "weight"),
             ("http://a:1=1001", "weight"),

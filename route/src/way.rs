@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::http::header::RETRY_AFTER;
+#[cfg(feature = "tls")]
 use axum::http::uri::Scheme;
 use axum::http::{HeaderMap, HeaderName, Request, Response, StatusCode, Uri, Version};
 use bytes::Bytes;
@@ -22,9 +23,13 @@ use tower::load::Load;
 use tracing::{Instrument as _, Span};
 
 use crate::attempt::{Answer, Attempt, Lost};
+#[cfg(feature = "tls")]
+use crate::error::Error;
+use crate::error::Result;
 use crate::head;
 use crate::options::RouteOptions;
 use crate::replica::Replica;
+use crate::target::Target;
 
 /// Bytes of an answer, at most: more than the vectors of 2,048 texts of 8,192 components take as digits.
 pub(crate) const LARGEST_ANSWER: usize = 256 << 20;
@@ -41,7 +46,13 @@ const FULL: u64 = 1 << 48;
 /// A request's part of the load of a replica with weight 1. It is divided by weights, and so is large.
 const LOAD: u64 = 1 << 20;
 
-type Http = Client<HttpConnector, Full<Bytes>>;
+/// What opens connections.
+#[cfg(not(feature = "tls"))]
+type Connector = HttpConnector;
+#[cfg(feature = "tls")]
+type Connector = hyper_rustls::HttpsConnector<HttpConnector>;
+
+type Http = Client<Connector, Full<Bytes>>;
 
 /// Connections to replicas.
 #[derive(Debug, Clone)]
@@ -55,7 +66,9 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    pub(crate) fn new(options: &RouteOptions) -> Self {
+    /// # Errors
+    /// A replica of TLS, and a system that trusts nobody.
+    pub(crate) fn new(options: &RouteOptions, targets: &[Target]) -> Result<Self> {
         let mut connector = HttpConnector::new();
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(options.connect_timeout));
@@ -63,17 +76,15 @@ impl Clients {
         builder
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE);
-        let plain = builder.build(connector.clone());
-        let probes = builder
-            .clone()
-            .pool_max_idle_per_host(0)
-            .build(connector.clone());
-        let grpc = builder.http2_only(true).build(connector);
-        Self {
+        let [one, two] = connectors(connector, options, targets)?;
+        let plain = builder.build(one.clone());
+        let probes = builder.clone().pool_max_idle_per_host(0).build(one);
+        let grpc = builder.http2_only(true).build(two);
+        Ok(Self {
             plain,
             grpc,
             probes,
-        }
+        })
     }
 
     /// Asks a replica whether it is ready: its models, or why not.
@@ -95,6 +106,44 @@ impl Clients {
     }
 }
 
+/// What opens connections of HTTP/1.1, and of HTTP/2.
+#[cfg(not(feature = "tls"))]
+fn connectors(connector: HttpConnector, _: &RouteOptions, _: &[Target]) -> Result<[Connector; 2]> {
+    Ok([connector.clone(), connector])
+}
+
+/// The same over TLS, where an address asks for it.
+#[cfg(feature = "tls")]
+fn connectors(
+    mut connector: HttpConnector,
+    options: &RouteOptions,
+    targets: &[Target],
+) -> Result<[Connector; 2]> {
+    use isovec_http::Trust;
+
+    connector.enforce_http(false);
+    let is_asked_for = targets
+        .iter()
+        .any(|target| *target.scheme() == Scheme::HTTPS);
+    let trust = match &options.trust {
+        Some(trust) => Ok(trust.clone()),
+        None if is_asked_for => Trust::system(),
+        None => Trust::nobody(),
+    };
+    let config = trust
+        .map_err(|error| Error::Trust(error.to_string()))?
+        .config();
+    let builder = || {
+        hyper_rustls::HttpsConnectorBuilder::new()
+            .with_tls_config(config.clone())
+            .https_or_http()
+    };
+    Ok([
+        builder().enable_http1().wrap_connector(connector.clone()),
+        builder().enable_http2().wrap_connector(connector),
+    ])
+}
+
 /// The innermost cause, which says what the system said.
 fn cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
@@ -106,7 +155,7 @@ fn cause(error: &dyn std::error::Error) -> String {
 
 fn uri(replica: &Replica, path: &str) -> Result<Uri, String> {
     let built = Uri::builder()
-        .scheme(Scheme::HTTP)
+        .scheme(replica.target.scheme().clone())
         .authority(replica.target.authority().clone())
         .path_and_query(path)
         .build();

@@ -81,6 +81,7 @@ pub(crate) struct Gate {
     max_for_low: InWork,
     state: Mutex<State>,
     empty: Notify,
+    closing: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -105,6 +106,7 @@ impl Gate {
             max_for_low: options.share(LOW),
             state: Mutex::default(),
             empty: Notify::new(),
+            closing: Notify::new(),
         })
     }
 
@@ -126,6 +128,18 @@ impl Gate {
     /// Lets nobody in any more.
     pub(crate) fn close(&self) {
         self.lock().closed = true;
+        self.closing.notify_waiters();
+    }
+
+    /// Completes when nobody is let in any more.
+    pub(crate) async fn closes(&self) {
+        let closing = self.closing.notified();
+        tokio::pin!(closing);
+        // Before the look, so that it is not closed unnoticed between the two.
+        closing.as_mut().enable();
+        if !self.is_closed() {
+            closing.await;
+        }
     }
 
     pub(crate) fn is_closed(&self) -> bool {

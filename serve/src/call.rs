@@ -7,7 +7,7 @@ use axum::body::Body;
 use axum::http::{HeaderMap, Request};
 use axum::response::Response;
 use bytes::Bytes;
-use isovec::{EmbedOptions, Embeddings};
+use isovec::{DynamicBatcher, EmbedOptions, Embeddings};
 use isovec_http::body::{self as http_body, Room as _};
 use isovec_http::coding::{self, Coding};
 use isovec_http::{
@@ -23,7 +23,7 @@ use crate::app::App;
 use crate::failure::{Failure, Kind};
 use crate::priority::Priority;
 use crate::seen::{Counted, Seen};
-use crate::served::Served;
+use crate::served::{Queued, Served};
 use crate::{body, failure, priority};
 
 /// What a request came to, for the log and the metrics.
@@ -189,7 +189,7 @@ impl Call {
         texts: Vec<String>,
         options: EmbedOptions,
     ) -> Result<Embeddings, Failure> {
-        let batcher = &served.embedder()?.batcher;
+        let batcher = self.queue(served.embedder()?);
         let count = texts.len();
         let work = move || batcher.embed_with(texts, options);
         self.vectors(served, count, work).await
@@ -205,9 +205,26 @@ impl Call {
         texts: Vec<Vec<u32>>,
         options: EmbedOptions,
     ) -> Result<Embeddings, Failure> {
-        let batcher = &served.embedder()?.batcher;
+        let batcher = self.queue(served.embedder()?);
         let count = texts.len();
         let work = move || batcher.embed_tokens(texts, options);
+        self.vectors(served, count, work).await
+    }
+
+    /// The same of pictures, each the bytes of a file.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed), and pictures that cannot be read.
+    #[cfg(feature = "image")]
+    pub(crate) async fn embed_images(
+        &mut self,
+        served: &Served,
+        pictures: Vec<Vec<u8>>,
+        options: EmbedOptions,
+    ) -> Result<Embeddings, Failure> {
+        let batcher = self.queue(served.images()?);
+        let count = pictures.len();
+        let work = move || batcher.embed_with(pictures, options);
         self.vectors(served, count, work).await
     }
 
@@ -229,6 +246,14 @@ impl Call {
             ));
         }
         Ok(set)
+    }
+
+    /// The model's queue, for a request of this priority.
+    pub(crate) fn queue<H>(&self, queued: &Queued<H>) -> DynamicBatcher<H> {
+        match self.priority {
+            Priority::Normal => queued.batcher.clone(),
+            Priority::Low => queued.batcher.low_priority(),
+        }
     }
 
     fn too_late(&self) -> Failure {

@@ -7,6 +7,10 @@ pub(crate) fn of(error: isovec::Error) -> Failure {
     use isovec::Error::{Config, Engine, NoDirection, NoTokens, Overloaded, ShutDown, Tokenize};
     use isovec::error::EngineError::{InputTooLarge, InvalidInput};
     let message = error.to_string();
+    #[cfg(feature = "image")]
+    if matches!(error, isovec::Error::Picture { .. }) {
+        return Failure::new(Kind::Invalid, message);
+    }
     match error {
         Overloaded { retry_after, .. } => {
             Failure::new(Kind::Overloaded, message).retry_after(retry_after)

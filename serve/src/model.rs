@@ -1,5 +1,7 @@
 //! A loaded model, whatever it is for.
 
+#[cfg(feature = "image")]
+use isovec::ImageEmbedder;
 use isovec::{Classifier, Embedder, ModelTask, MultiVectorEmbedder, Reranker, SparseEmbedder};
 
 /// A loaded model that a server is given.
@@ -16,6 +18,9 @@ pub enum Model {
     SparseEmbedder(SparseEmbedder),
     /// Gives a vector for each token.
     MultiVectorEmbedder(MultiVectorEmbedder),
+    /// Gives vectors of pictures.
+    #[cfg(feature = "image")]
+    ImageEmbedder(ImageEmbedder),
 }
 
 impl Model {
@@ -27,6 +32,8 @@ impl Model {
             Self::Classifier(_) => ModelTask::Classify,
             Self::SparseEmbedder(_) => ModelTask::Sparse,
             Self::MultiVectorEmbedder(_) => ModelTask::MultiVector,
+            #[cfg(feature = "image")]
+            Self::ImageEmbedder(_) => ModelTask::EmbedImages,
         }
     }
 }
@@ -58,5 +65,12 @@ impl From<SparseEmbedder> for Model {
 impl From<MultiVectorEmbedder> for Model {
     fn from(embedder: MultiVectorEmbedder) -> Self {
         Self::MultiVectorEmbedder(embedder)
+    }
+}
+
+#[cfg(feature = "image")]
+impl From<ImageEmbedder> for Model {
+    fn from(embedder: ImageEmbedder) -> Self {
+        Self::ImageEmbedder(embedder)
     }
 }

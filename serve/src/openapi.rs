@@ -163,7 +163,9 @@ fn fields(schema: &Value) -> String {
             .as_array()
             .is_some_and(|names| names.contains(&json!(name)));
         let needed = if needed { ", required" } else { "" };
-        let kind = field["type"].as_str().unwrap_or("several forms");
+        // Of what may be left out the first of two, and null.
+        let kind = field["type"].as_str().or(field["type"][0].as_str());
+        let kind = kind.unwrap_or("several forms");
         let about = field["description"].as_str().unwrap_or_default();
         let _ = write!(
             lines,

@@ -8,6 +8,7 @@ use axum::routing::{MethodRouter, get, post};
 use serde_json::Value;
 
 use crate::app::App;
+use crate::schema::or_null;
 
 /// A path with the one method that it has.
 pub(crate) struct Route {
@@ -61,9 +62,9 @@ impl Route {
         }
     }
 
-    /// The schema of the request's body, with an example.
+    /// The schema of the request's body, with an example. What may be left out may be null as well.
     pub(crate) fn takes(mut self, schema: Value, example: Value) -> Self {
-        self.takes = Some((schema, example));
+        self.takes = Some((or_null(schema), example));
         self
     }
 

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+#[cfg(feature = "image")]
+use isovec::ImageEmbedder;
 use isovec::config::EffectiveConfig;
 use isovec::engine::ProviderInfo;
 use isovec::fingerprint::Fingerprint;
@@ -29,6 +31,16 @@ const FRESH: Duration = Duration::from_secs(1);
 /// How long a probe that found the queue full waits before it looks again.
 const AGAIN: Duration = Duration::from_millis(20);
 
+/// The tasks of models, each in a word.
+pub(crate) const TASKS: [&str; 6] = [
+    "embed",
+    "rerank",
+    "classify",
+    "sparse",
+    "multi_vector",
+    "embed_images",
+];
+
 /// A loaded model with its queue.
 #[derive(Debug)]
 pub(crate) struct Queued<H> {
@@ -43,6 +55,8 @@ enum Queue {
     Classify(Queued<Classifier>),
     Sparse(Queued<SparseEmbedder>),
     MultiVector(Queued<MultiVectorEmbedder>),
+    #[cfg(feature = "image")]
+    EmbedImages(Queued<ImageEmbedder>),
 }
 
 /// The same of each kind of model.
@@ -54,6 +68,8 @@ macro_rules! each {
             Queue::Classify($queued) => $value,
             Queue::Sparse($queued) => $value,
             Queue::MultiVector($queued) => $value,
+            #[cfg(feature = "image")]
+            Queue::EmbedImages($queued) => $value,
         }
     };
 }
@@ -96,6 +112,11 @@ impl Served {
                 model,
             }),
             Model::MultiVectorEmbedder(model) => Queue::MultiVector(Queued {
+                batcher: model.batcher(),
+                model,
+            }),
+            #[cfg(feature = "image")]
+            Model::ImageEmbedder(model) => Queue::EmbedImages(Queued {
                 batcher: model.batcher(),
                 model,
             }),
@@ -145,6 +166,8 @@ impl Served {
             Queue::Classify(_) => ModelTask::Classify,
             Queue::Sparse(_) => ModelTask::Sparse,
             Queue::MultiVector(_) => ModelTask::MultiVector,
+            #[cfg(feature = "image")]
+            Queue::EmbedImages(_) => ModelTask::EmbedImages,
         }
     }
 
@@ -156,6 +179,8 @@ impl Served {
             Queue::Classify(_) => "classify",
             Queue::Sparse(_) => "sparse",
             Queue::MultiVector(_) => "multi_vector",
+            #[cfg(feature = "image")]
+            Queue::EmbedImages(_) => "embed_images",
         }
     }
 
@@ -167,6 +192,18 @@ impl Served {
         match &self.queue {
             Queue::Embed(queued) => Ok(queued),
             _ => Err(self.is_no("an embedding model")),
+        }
+    }
+
+    /// The components of the vectors that it gives for a task.
+    ///
+    /// # Errors
+    /// A model for another task.
+    pub(crate) fn dimension(&self, task: ModelTask) -> Result<usize, Failure> {
+        match task {
+            #[cfg(feature = "image")]
+            ModelTask::EmbedImages => Ok(self.images()?.model.dimension()),
+            _ => Ok(self.embedder()?.model.dimension()),
         }
     }
 
@@ -214,13 +251,28 @@ impl Served {
         }
     }
 
-    fn is_no(&self, wanted: &str) -> Failure {
+    /// The model as one that gives vectors of pictures.
+    ///
+    /// # Errors
+    /// A model for another task.
+    #[cfg(feature = "image")]
+    pub(crate) fn images(&self) -> Result<&Queued<ImageEmbedder>, Failure> {
+        match &self.queue {
+            Queue::EmbedImages(queued) => Ok(queued),
+            _ => Err(self.is_no("a model of pictures")),
+        }
+    }
+
+    /// That a route needs a model for another task.
+    pub(crate) fn is_no(&self, wanted: &str) -> Failure {
         let is = match self.queue {
             Queue::Embed(_) => "an embedding model",
             Queue::Rerank(_) => "a reranker",
             Queue::Classify(_) => "a classifier",
             Queue::Sparse(_) => "a model of sparse vectors",
             Queue::MultiVector(_) => "a model of late interaction",
+            #[cfg(feature = "image")]
+            Queue::EmbedImages(_) => "a model of pictures",
         };
         let name = &self.name;
         let message = format!("this route needs {wanted}, and the model {name:?} is {is}");
@@ -312,7 +364,8 @@ impl Served {
                 return Ok(());
             }
             // Never the same text, which a cache of vectors would answer for the engine.
-            let text = format!("probe {}", self.probes.fetch_add(1, Ordering::Relaxed));
+            let probe = self.probes.fetch_add(1, Ordering::Relaxed);
+            let text = format!("probe {probe}");
             let computed = match &self.queue {
                 Queue::Embed(queued) => queued.batcher.embed([text]).await.map(drop),
                 Queue::Rerank(queued) => queued.batcher.rank(text, ["a document"]).await.map(drop),
@@ -321,6 +374,11 @@ impl Served {
                 Queue::MultiVector(queued) => {
                     let options = MultiVectorOptions::default();
                     queued.batcher.embed_with([text], options).await.map(drop)
+                }
+                #[cfg(feature = "image")]
+                Queue::EmbedImages(queued) => {
+                    let embed = async { queued.batcher.embed([dot(probe)?]).await };
+                    embed.await.map(drop)
                 }
             };
             match computed {
@@ -337,6 +395,21 @@ impl Served {
             }
         }
     }
+}
+
+/// A picture of one pixel, of another colour each time.
+#[cfg(feature = "image")]
+fn dot(probe: u64) -> isovec::Result<isovec::Picture> {
+    use isovec::image::{Channels, Image};
+
+    let [red, green, blue, ..] = probe.to_le_bytes();
+    let image = Image::new(1, 1, Channels::Rgb, vec![red, green, blue]);
+    image
+        .map(Into::into)
+        .map_err(|source| isovec::Error::Picture {
+            picture: 0,
+            source: source.into(),
+        })
 }
 
 /// A model id as it is, and of a folder only its own name: clients have no business with the server's paths.

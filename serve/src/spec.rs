@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+#[cfg(feature = "image")]
+use isovec::ImageEmbedder;
 use isovec::inspect::weights_bytes;
 use isovec::{
     BoxFuture, Classifier, Embedder, EmbeddingConfig, ModelSource, ModelTask, MultiVectorEmbedder,
@@ -11,6 +13,10 @@ use isovec::{
 
 use crate::model::Model;
 use crate::served::public_name;
+
+/// Pixels of a picture, at most: decoding takes up to 16 bytes for each of them, and a small file may have many.
+#[cfg(feature = "image")]
+const MOST_PIXELS: u64 = 16_000_000;
 
 /// A model that a server is to load, and how.
 ///
@@ -175,6 +181,19 @@ impl ModelSpec {
                 ModelTask::MultiVector => {
                     let builder = MultiVectorEmbedder::builder(source).config(config);
                     builder.progress(progress).load().await?.into()
+                }
+                #[cfg(feature = "image")]
+                ModelTask::EmbedImages => {
+                    let mut decoding = isovec::image::DecodeOptions::default();
+                    decoding.max_pixels = MOST_PIXELS;
+                    let builder = ImageEmbedder::builder(source).config(config);
+                    let builder = builder.decoding(decoding).progress(progress);
+                    builder.load().await?.into()
+                }
+                #[cfg(not(feature = "image"))]
+                ModelTask::EmbedImages => {
+                    let message = "pictures need a program that was built with the feature image";
+                    return Err(isovec::Error::Config(vec![message.to_owned()]));
                 }
                 _ => {
                     let builder = Embedder::builder(source).config(config);

@@ -1,18 +1,23 @@
-//! What a request of OpenAI's protocol embeds: a text, texts, a text as token ids, or several of those.
+//! What a request of OpenAI's protocol embeds: a text, texts, a text as token ids, or several of those; and pictures.
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 
 use crate::failure::Failure;
 use crate::list::List;
+use crate::object::Object;
 use crate::texts::Text;
 
-/// Texts as they are, or as token ids.
+/// Texts as they are or as token ids, or pictures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Input {
     Texts(List<Text>),
     Tokens(List<Ids>),
+    Images(List<File>),
 }
 
 /// What an [`Input`] holds.
@@ -20,10 +25,12 @@ pub(crate) enum Input {
 pub(crate) enum Items {
     Texts(Vec<String>),
     Tokens(Vec<Vec<u32>>),
+    /// The bytes of files.
+    Images(Vec<Vec<u8>>),
 }
 
 impl Input {
-    /// The texts, or their token ids.
+    /// The texts, their token ids, or the pictures.
     ///
     /// # Errors
     /// A list without items or with more than [`MOST_TEXTS`](crate::MOST_TEXTS), and an item without a character or an id.
@@ -39,11 +46,17 @@ impl Input {
                 let texts = texts.into_iter().map(|Ids(ids)| ids);
                 Ok(Items::Tokens(texts.collect()))
             }
+            Self::Images(list) => {
+                let files = list.checked(field, |File(bytes)| bytes.is_empty())?;
+                let files = files.into_iter().map(|File(bytes)| bytes);
+                Ok(Items::Images(files.collect()))
+            }
         }
     }
 }
 
-const FORMS: &str = "a text, a list of texts, a list of token ids, or a list of such lists";
+const FORMS: &str =
+    "a text, a list of texts, a list of token ids, a list of such lists, or pictures";
 
 impl<'de> Deserialize<'de> for Input {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -63,11 +76,17 @@ impl<'de> Deserialize<'de> for Input {
                 Ok(Input::Texts(List::one(Text(text))))
             }
 
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Input, A::Error> {
+                let file = File::deserialize(MapAccessDeserializer::new(map))?;
+                Ok(Input::Images(List::one(file)))
+            }
+
             /// The first element says what the list is.
             fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Input, A::Error> {
                 Ok(match list.next_element()? {
                     None => Input::Texts(List::read(Vec::new(), &mut list)?),
                     Some(First::Text(text)) => Input::Texts(List::read(vec![text], &mut list)?),
+                    Some(First::File(file)) => Input::Images(List::read(vec![file], &mut list)?),
                     Some(First::Ids(ids)) => Input::Tokens(List::read(vec![ids], &mut list)?),
                     Some(First::Id(id)) => {
                         let mut ids = vec![id];
@@ -88,8 +107,36 @@ impl<'de> Deserialize<'de> for Input {
 #[serde(transparent)]
 pub(crate) struct Ids(Vec<u32>);
 
+/// The bytes of a picture's file, as Jina's clients send it: `{"image": "..."}` with its base64, or with a URL that holds it (`data:`,
+/// RFC 2397). Addresses of other servers are not followed: a client would choose whom this server asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct File(Vec<u8>);
+
+impl<'de> Deserialize<'de> for File {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(serde::Deserialize)]
+        struct WithImage {
+            image: String,
+        }
+        let Object(WithImage { image }) = Deserialize::deserialize(deserializer)?;
+        let coded = match image.strip_prefix("data:") {
+            Some(url) => url.split_once(";base64,").map(|(_, coded)| coded),
+            None => Some(&*image).filter(|image| !image.contains(':')),
+        };
+        let coded = coded.ok_or_else(|| {
+            D::Error::custom(
+                "image is no base64 and no data:...;base64,... with it; a URL is not followed",
+            )
+        })?;
+        let bytes = STANDARD.decode(coded);
+        let wrong = |error| D::Error::custom(format!("image is no base64: {error}"));
+        bytes.map(File).map_err(wrong)
+    }
+}
+
 enum First {
     Text(Text),
+    File(File),
     Id(u32),
     Ids(Ids),
 }
@@ -101,7 +148,7 @@ impl<'de> Deserialize<'de> for First {
             type Value = First;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text, a token id, or a list of token ids")
+                f.write_str("a text, a token id, a list of token ids, or an object with an image")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<First, E> {
@@ -110,6 +157,10 @@ impl<'de> Deserialize<'de> for First {
 
             fn visit_string<E: Error>(self, text: String) -> Result<First, E> {
                 Ok(First::Text(Text(text)))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<First, A::Error> {
+                File::deserialize(MapAccessDeserializer::new(map)).map(First::File)
             }
 
             fn visit_u64<E: Error>(self, id: u64) -> Result<First, E> {
@@ -151,6 +202,11 @@ mod tests {
             ("[7]", tokens(&[&[7]])),
             ("[7, 4294967295, 0]", tokens(&[&[7, u32::MAX, 0]])),
             ("[[7, 8], [9]]", tokens(&[&[7, 8], &[9]])),
+            (r#"{"image": "AAEC"}"#, Items::Images(vec![vec![0, 1, 2]])),
+            (
+                r#"[{"image": "AAEC"}, {"image": "data:image/png;base64,Aw=="}]"#,
+                Items::Images(vec![vec![0, 1, 2], vec![3]]),
+            ),
         ] {
             assert_eq!(read(json).unwrap(), items, "{json}");
         }
@@ -161,7 +217,14 @@ mod tests {
         for (json, reason) in [
             ("7", "expected a text, a list"),
             ("null", "expected a text, a list"),
-            (r#"{"text": "a"}"#, "expected a text, a list"),
+            (r#"{"text": "a"}"#, "missing field `image`"),
+            (r#"{"image": 7}"#, "expected a string"),
+            (r#"{"image": "?"}"#, "no base64"),
+            (r#"{"image": "data:image/png,a"}"#, "no base64"),
+            (r#"{"image": "http://a/b.png"}"#, "not followed"),
+            (r#"[{"image": "AAAA"}, "a"]"#, "expected an object"),
+            (r#"["a", {"image": "AAAA"}]"#, "expected a text"),
+            (r#"[{"image": ""}]"#, "text 0 is empty"),
             (r#"["a", 7]"#, "expected a text"),
             (r#"[7, "a"]"#, "expected u32"),
             ("[7, [8]]", "expected u32"),

@@ -11,7 +11,7 @@ use isovec_engine::profile::{Scope, Stage};
 use smallvec::SmallVec;
 
 use super::guards::{Call, Direct, Seat};
-use super::queue::{Queue, Ticket};
+use super::queue::{Priority, Queue, Ticket};
 use super::state::{Answer, Batch, Caller, Later, Phase, QueueCounts, State};
 use super::steering::Steering;
 use crate::error::{Error, Result};
@@ -167,13 +167,19 @@ impl Core {
     }
 
     /// Counts a call in; the guard counts it out.
-    pub(super) fn enter(self: &Arc<Self>, cancel: &Cancel, scope: &Scope) -> Call {
+    pub(super) fn enter(
+        self: &Arc<Self>,
+        priority: Priority,
+        cancel: &Cancel,
+        scope: &Scope,
+    ) -> Call {
         let mut state = self.lock();
         state.calls += 1;
         let number = state.number();
         Call {
             core: Arc::clone(self),
             number,
+            priority,
             cancel: cancel.clone(),
             scope: scope.clone(),
         }
@@ -286,7 +292,7 @@ impl Core {
             let positions = self.model.feed.padded(text.len());
             (positions, text)
         });
-        state.queue.push(ticket, lengths);
+        state.queue.push(ticket, call.priority, lengths);
         state.counts.peak_texts = state.counts.peak_texts.max(state.queue.texts());
         self.note_queue(&state);
         drop(state);

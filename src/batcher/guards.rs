@@ -6,7 +6,7 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::profile::Scope;
 
 use super::core::Core;
-use super::queue::Ticket;
+use super::queue::{Priority, Ticket};
 use super::state::Later;
 use crate::sync::Instant;
 
@@ -28,6 +28,7 @@ impl Drop for Seat {
 pub(super) struct Call {
     pub(super) core: Arc<Core>,
     pub(super) number: u64,
+    pub(super) priority: Priority,
     pub(super) cancel: Cancel,
     /// Where what is done for it is recorded.
     pub(super) scope: Scope,

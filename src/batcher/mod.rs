@@ -21,6 +21,7 @@ use isovec_engine::profile::{Scope, Stage};
 
 use self::core::{Admitted, Core};
 use self::guards::Call;
+use self::queue::Priority;
 use self::state::Answer;
 use crate::backend;
 use crate::embedder::{Embedder, owned};
@@ -52,6 +53,7 @@ const PART_OF_QUEUE: usize = 4;
 ///   little is padded.
 /// - **Fair.** The caller that was given the fewest tokens is served next; a call with ten thousand texts takes turns
 ///   with a call that has one.
+/// - **In two priorities.** The calls of [`low_priority`](Self::low_priority) leave their place to others.
 /// - **Bounded.** Past `batching.max_queue` texts or `batching.max_queue_tokens` tokens a call is
 ///   refused at once with [`Error::Overloaded`], which says when to try again.
 /// - **Nobody is harmed by another.** Dropping a call's future gives up its place, and cancels its
@@ -76,6 +78,7 @@ const PART_OF_QUEUE: usize = 4;
 /// ```
 pub struct DynamicBatcher<H = Embedder> {
     owner: Arc<Owner>,
+    priority: Priority,
     /// The handle whose calls are batched.
     handle: PhantomData<fn() -> H>,
 }
@@ -84,7 +87,7 @@ impl<H> Clone for DynamicBatcher<H> {
     fn clone(&self) -> Self {
         Self {
             owner: Arc::clone(&self.owner),
-            handle: PhantomData,
+            ..*self
         }
     }
 }
@@ -215,6 +218,7 @@ impl<H> DynamicBatcher<H> {
     pub(crate) fn over(model: Arc<Model>) -> Self {
         Self {
             owner: Arc::new(Owner(Arc::new(Core::new(model)))),
+            priority: Priority::default(),
             handle: PhantomData,
         }
     }
@@ -225,8 +229,18 @@ impl<H> DynamicBatcher<H> {
         items: Vec<I>,
         options: T::Options,
     ) -> BoxFuture<'static, Result<T::Set>> {
-        let owner = Arc::clone(&self.owner);
-        Box::pin(async move { owner.call::<T, I>(items, options).await })
+        let (owner, priority) = (Arc::clone(&self.owner), self.priority);
+        Box::pin(async move { owner.call::<T, I>(items, options, priority).await })
+    }
+
+    /// The same queue for calls that can wait. Their texts fill what other calls leave of a batch; a batch begins with them if no
+    /// other call waits, and else each eighth time.
+    #[must_use]
+    pub fn low_priority(&self) -> Self {
+        Self {
+            priority: Priority::Low,
+            ..self.clone()
+        }
     }
 
     /// The waiting calls, and the counts so far.
@@ -251,11 +265,12 @@ impl Owner {
         &self,
         items: Vec<I>,
         options: T::Options,
+        priority: Priority,
     ) -> Result<T::Set> {
         let model = &self.0.model;
         let call = model.recorder.call();
         let mut request = model.profiler.request(items.len());
-        let all = self.all::<T, I>(items, options, request.scope());
+        let all = self.all::<T, I>(items, options, priority, request.scope());
         let result = all.await;
         let result = result.map_err(|error| self.if_shut_down(error));
         request.ended(Error::ended(&result));
@@ -267,12 +282,14 @@ impl Owner {
         &self,
         items: Vec<I>,
         options: T::Options,
+        priority: Priority,
         scope: &Scope,
     ) -> Result<T::Set> {
         self.0.check_open()?;
         let model = &self.0.model;
         let task = T::of(model, &options)?;
-        task.set(model, self.rows(items, T::flow(&options), scope).await?)
+        let rows = self.rows(items, T::flow(&options), priority, scope);
+        task.set(model, rows.await?)
     }
 
     /// Past the queue where all rows are kept. It knows no task, so that it is compiled once for all of them.
@@ -280,9 +297,10 @@ impl Owner {
         &self,
         items: Vec<I>,
         options: FlowOptions,
+        priority: Priority,
         scope: &Scope,
     ) -> Result<Rows> {
-        let compute = |items| self.compute(items, options.clone(), scope);
+        let compute = |items| self.compute(items, options.clone(), priority, scope);
         self.0.model.cached(items, &options, compute).await
     }
 
@@ -290,6 +308,7 @@ impl Owner {
         &self,
         items: Vec<I>,
         options: FlowOptions,
+        priority: Priority,
         scope: &Scope,
     ) -> Result<Rows> {
         let core = &self.0;
@@ -321,7 +340,10 @@ impl Owner {
             let count = encodings.len();
             let admitted = match &call {
                 Some(call) => self.admit_more(call, encodings, &cancel.0).await?,
-                None => core.admit(call.insert(core.enter(&cancel.0, scope)), encodings)?,
+                None => core.admit(
+                    call.insert(core.enter(priority, &cancel.0, scope)),
+                    encodings,
+                )?,
             };
             match admitted {
                 Admitted::Direct(direct, encodings) => {

@@ -4,6 +4,9 @@
 //! and a new caller starts with that caller's count. A caller with ten thousand texts therefore takes turns with one
 //! that has a single text (start-time fair queuing, Goyal, Vin and Cheng 1996, with batches in the place of packets).
 //! The rest of the batch is filled with texts of about the same length, because padding wastes time.
+//!
+//! Callers of low priority have a line of their own. Their texts fill what the others leave of a batch; a batch begins with one of
+//! them if no other waits, and else each eighth time, so that they come on under any load.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -17,6 +20,36 @@ pub(super) type Ticket = u64;
 /// lengths fit better, and take time from all that wait.
 const CALLERS_A_ROW: usize = 4;
 
+/// Batches in a row that begin with a caller of normal priority while one of low priority waits.
+const BEFORE_LOW: u32 = 7;
+
+/// Whose texts come first.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Priority {
+    #[default]
+    Normal,
+    /// What can wait.
+    Low,
+}
+
+impl Priority {
+    fn other(self) -> Self {
+        match self {
+            Self::Normal => Self::Low,
+            Self::Low => Self::Normal,
+        }
+    }
+}
+
+/// The callers of one priority.
+#[derive(Debug, Default)]
+struct Line {
+    /// Those that wait, least served first.
+    order: BTreeSet<(u64, Ticket)>,
+    /// The count of tokens with which a new caller starts.
+    clock: u64,
+}
+
 /// A text on its way into a batch.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Picked<T> {
@@ -28,6 +61,7 @@ pub(super) struct Picked<T> {
 
 #[derive(Debug)]
 struct Waiting<T> {
+    priority: Priority,
     /// Tokens that this caller was given.
     served: u64,
     /// Length, place and text, the longest last.
@@ -49,10 +83,11 @@ impl<T> Waiting<T> {
 #[derive(Debug)]
 pub(super) struct Queue<T> {
     callers: HashMap<Ticket, Waiting<T>>,
-    /// The same callers, least served first.
-    order: BTreeSet<(u64, Ticket)>,
-    /// The count of tokens with which a new caller starts.
-    clock: u64,
+    /// The same callers.
+    normal: Line,
+    low: Line,
+    /// Batches that began with others while callers of low priority waited.
+    passed: u32,
     texts: usize,
     tokens: usize,
 }
@@ -61,8 +96,9 @@ impl<T> Default for Queue<T> {
     fn default() -> Self {
         Self {
             callers: HashMap::new(),
-            order: BTreeSet::new(),
-            clock: 0,
+            normal: Line::default(),
+            low: Line::default(),
+            passed: 0,
             texts: 0,
             tokens: 0,
         }
@@ -85,8 +121,27 @@ impl<T> Queue<T> {
         self.callers.keys().min().copied()
     }
 
+    fn line(&mut self, priority: Priority) -> &mut Line {
+        match priority {
+            Priority::Normal => &mut self.normal,
+            Priority::Low => &mut self.low,
+        }
+    }
+
+    fn waiting(&self, priority: Priority) -> &BTreeSet<(u64, Ticket)> {
+        match priority {
+            Priority::Normal => &self.normal.order,
+            Priority::Low => &self.low.order,
+        }
+    }
+
     /// Takes a caller's texts with their lengths in tokens. A ticket is used once.
-    pub(super) fn push(&mut self, ticket: Ticket, texts: impl IntoIterator<Item = (usize, T)>) {
+    pub(super) fn push(
+        &mut self,
+        ticket: Ticket,
+        priority: Priority,
+        texts: impl IntoIterator<Item = (usize, T)>,
+    ) {
         let mut texts: Vec<(usize, usize, T)> = texts
             .into_iter()
             .enumerate()
@@ -98,15 +153,22 @@ impl<T> Queue<T> {
         texts.sort_unstable_by_key(|&(length, index, _)| (length, Reverse(index)));
         self.texts += texts.len();
         self.tokens += texts.iter().map(|text| text.0).sum::<usize>();
-        let served = self.clock;
-        self.order.insert((served, ticket));
-        self.callers.insert(ticket, Waiting { served, texts });
+        let line = self.line(priority);
+        let served = line.clock;
+        line.order.insert((served, ticket));
+        let waiting = Waiting {
+            priority,
+            served,
+            texts,
+        };
+        self.callers.insert(ticket, waiting);
     }
 
     /// Gives up a caller's place: the texts that still wait are gone.
     pub(super) fn leave(&mut self, ticket: Ticket) {
         if let Some(caller) = self.callers.remove(&ticket) {
-            self.order.remove(&(caller.served, ticket));
+            let line = self.line(caller.priority);
+            line.order.remove(&(caller.served, ticket));
             self.texts -= caller.texts.len();
             self.tokens -= caller.texts.iter().map(|text| text.0).sum::<usize>();
         }
@@ -120,25 +182,52 @@ impl<T> Queue<T> {
         budget: Budget,
         fits: impl Fn(usize, usize) -> bool,
     ) -> Vec<Picked<T>> {
-        let Some(&(served, first)) = self.order.first() else {
+        let turn = self.turn();
+        let Some(&(served, first)) = self.waiting(turn).first() else {
             return Vec::new();
         };
-        self.clock = served;
+        self.line(turn).clock = served;
         let longest = self.callers.get(&first).map_or(0, Waiting::longest);
         let rows = rows_within(budget, longest, fits).min(self.texts);
         let mut picked = Vec::with_capacity(rows);
-        for ticket in self.nearest(longest, rows) {
+        for ticket in self.nearest(turn, longest, rows) {
             picked.extend(self.take(ticket, longest));
         }
         picked
     }
 
-    /// The owners of up to `rows` texts no longer than `longest` and nearest to it, a ticket for
-    /// each text; equal lengths go to whoever was given less.
-    fn nearest(&self, longest: usize, rows: usize) -> Vec<Ticket> {
+    /// Whose caller the next batch begins with.
+    fn turn(&mut self) -> Priority {
+        let (normal, low) = (&self.normal.order, &self.low.order);
+        let turn = match (normal.is_empty(), low.is_empty()) {
+            (_, true) => Priority::Normal,
+            (true, false) => Priority::Low,
+            (false, false) if self.passed >= BEFORE_LOW => Priority::Low,
+            (false, false) => {
+                self.passed += 1;
+                return Priority::Normal;
+            }
+        };
+        self.passed = 0;
+        turn
+    }
+
+    /// The owners of up to `rows` texts no longer than `longest` and nearest to it, a ticket for each text. Those whose turn it is come
+    /// before the others; equal lengths go to whoever was given less.
+    fn nearest(&self, turn: Priority, longest: usize, rows: usize) -> Vec<Ticket> {
+        let mut tickets = self.nearest_of(turn, longest, rows);
+        if tickets.len() < rows {
+            let others = self.nearest_of(turn.other(), longest, rows - tickets.len());
+            tickets.extend(others);
+        }
+        tickets
+    }
+
+    fn nearest_of(&self, priority: Priority, longest: usize, rows: usize) -> Vec<Ticket> {
         let shortest = longest.saturating_sub(slack(longest));
         let mut found: Vec<(Reverse<usize>, usize, Ticket)> = Vec::with_capacity(rows);
-        let callers = self.order.iter().take(rows.saturating_mul(CALLERS_A_ROW));
+        let callers = self.waiting(priority).iter();
+        let callers = callers.take(rows.saturating_mul(CALLERS_A_ROW));
         for (rank, &(_, ticket)) in callers.enumerate() {
             let Some(caller) = self.callers.get(&ticket) else {
                 continue;
@@ -164,12 +253,16 @@ impl<T> Queue<T> {
         let (length, index, item) = caller.texts.remove(at);
         self.texts -= 1;
         self.tokens -= length;
-        self.order.remove(&(caller.served, ticket));
+        let (priority, before) = (caller.priority, caller.served);
         caller.served += length as u64;
-        if caller.texts.is_empty() {
+        let after = caller.served;
+        let is_done = caller.texts.is_empty();
+        let order = &mut self.line(priority).order;
+        order.remove(&(before, ticket));
+        if is_done {
             self.callers.remove(&ticket);
         } else {
-            self.order.insert((caller.served, ticket));
+            order.insert((after, ticket));
         }
         Some(Picked {
             ticket,
@@ -212,7 +305,11 @@ mod tests {
     fn pushed(callers: &[&[usize]]) -> Queue<usize> {
         let mut queue = Queue::default();
         for (ticket, texts) in callers.iter().enumerate() {
-            queue.push(ticket as u64, texts.iter().map(|&length| (length, length)));
+            queue.push(
+                ticket as u64,
+                Priority::Normal,
+                texts.iter().map(|&length| (length, length)),
+            );
         }
         queue
     }
@@ -231,10 +328,27 @@ mod tests {
     fn a_caller_with_many_texts_takes_turns_with_one_who_has_few() {
         let mut queue = pushed(&[&[16; 100]]);
         lengths(&mut queue);
-        queue.push(7, [(60, 60)]);
-        queue.push(8, [(61, 61)]);
+        queue.push(7, Priority::Normal, [(60, 60)]);
+        queue.push(8, Priority::Normal, [(61, 61)]);
         let turns: Vec<usize> = (0..4).map(|_| lengths(&mut queue)[0]).collect();
         assert_eq!(turns, [60, 61, 16, 16]);
+    }
+
+    #[test]
+    fn what_can_wait_fills_what_others_leave_and_comes_on_all_the_same() {
+        let mut queue = pushed(&[&[16], &[15]]);
+        queue.push(7, Priority::Low, [(16, 1), (16, 2), (16, 3)]);
+        assert_eq!(lengths(&mut queue), [16, 15, 1, 2]);
+        // No other waits.
+        assert_eq!(lengths(&mut queue), [3]);
+        // There are always others, who leave no room.
+        queue.push(8, Priority::Low, [(30, 7)]);
+        for ticket in 10..100 {
+            queue.push(ticket, Priority::Normal, [(60, 60)]);
+        }
+        let mut turns = (0..).map(|_| lengths(&mut queue)[0]);
+        assert_eq!(turns.position(|first| first == 7), Some(7));
+        assert_eq!(turns.next(), Some(60));
     }
 
     #[test]
@@ -277,7 +391,7 @@ mod tests {
             let mut push = |queue: &mut Queue<u64>| {
                 let lengths =
                     (0..a_call).map(|text| (3 + (tickets * 7 + text) as usize % 60, text));
-                queue.push(tickets, lengths);
+                queue.push(tickets, Priority::Normal, lengths);
                 tickets += 1;
             };
             (0..CALLERS).for_each(|_| push(&mut queue));
@@ -301,14 +415,23 @@ mod tests {
 
     #[derive(Debug, Clone)]
     enum Step {
-        Push(Vec<usize>),
+        Push(Priority, Vec<usize>),
         Leave(usize),
         Pick,
     }
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            prop::collection::vec(0usize..200, 1..12).prop_map(Step::Push),
+            (any::<bool>(), prop::collection::vec(0usize..200, 1..12)).prop_map(
+                |(is_low, texts)| Step::Push(
+                    if is_low {
+                        Priority::Low
+                    } else {
+                        Priority::Normal
+                    },
+                    texts
+                )
+            ),
             (0usize..30).prop_map(Step::Leave),
             Just(Step::Pick),
         ]
@@ -329,9 +452,9 @@ mod tests {
             let rest = std::iter::repeat_n(Step::Pick, 800);
             for step in steps.into_iter().chain(rest) {
                 match step {
-                    Step::Push(texts) => {
+                    Step::Push(priority, texts) => {
                         waiting.extend((0..texts.len()).map(|index| (tickets, index)));
-                        queue.push(tickets, texts.into_iter().map(|length| (length, length)));
+                        queue.push(tickets, priority, texts.into_iter().map(|length| (length, length)));
                         tickets += 1;
                     }
                     Step::Leave(ticket) => {
@@ -339,7 +462,9 @@ mod tests {
                         queue.leave(ticket as u64);
                     }
                     Step::Pick => {
-                        let oldest = queue.order.first().copied();
+                        let firsts = [&queue.normal, &queue.low].map(|line| line.order.first().copied());
+                        let is_low = firsts[0].is_none() || firsts[1].is_some() && queue.passed == BEFORE_LOW;
+                        let oldest = firsts[usize::from(is_low)];
                         let picked = queue.pick(budget, any);
                         prop_assert_eq!(picked.is_empty(), waiting.is_empty());
                         prop_assert!(picked.len() <= rows);

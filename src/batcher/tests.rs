@@ -36,6 +36,7 @@ fn batcher(config: &EmbeddingConfig) -> (DynamicBatcher, Arc<Counting>) {
     (
         DynamicBatcher {
             owner,
+            priority: Priority::Normal,
             handle: PhantomData,
         },
         engine,
@@ -115,6 +116,23 @@ fn calls_that_wait_run_together() {
         (counts.batches, counts.batched_texts, counts.texts),
         (2, 8, 0)
     );
+}
+
+#[test]
+fn calls_of_low_priority_leave_their_place_to_others() {
+    let (batcher, engine) = batcher(&config());
+    let held = busy(&batcher, &engine);
+    let low = call(&batcher.low_priority(), vec![text(&[5; 3]); 3]);
+    patiently("its place", || batcher.counts().texts == 3);
+    let normal = call(&batcher, vec![text(&[7])]);
+    patiently("its place", || batcher.counts().texts == 4);
+    engine.let_go.cancel();
+    let vectors = low.join().unwrap().unwrap();
+    assert_eq!(vectors.get(2).unwrap(), wanted(&[5; 3]));
+    for call in [held, normal] {
+        call.join().unwrap().unwrap();
+    }
+    assert_eq!(shapes(&engine), [[1, 1], [1, 1], [3, 3]]);
 }
 
 #[test]
@@ -355,6 +373,7 @@ fn a_run_that_its_caller_does_not_look_at_holds_nobody_up() {
     let (model, engine) = with_config(engine, &MemoryConfig::default(), &config());
     let batcher: DynamicBatcher = DynamicBatcher {
         owner: Arc::new(Owner(Arc::new(Core::new(model)))),
+        priority: Priority::Normal,
         handle: PhantomData,
     };
     let mut unseen = batcher.embed([text(&[HELD])]);

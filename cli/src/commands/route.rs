@@ -41,6 +41,10 @@ fn options(args: &Route) -> Result<RouteOptions> {
     if let (Some(certificates), Some(key)) = (&args.tls.tls_cert, &args.tls.tls_key) {
         options.tls = Some(isovec_route::Tls::read(certificates, key).map_err(Error::Tls)?);
     }
+    #[cfg(feature = "tls")]
+    if let Some(path) = &args.trust {
+        options.trust = Some(isovec_route::Trust::read(path).map_err(Error::Tls)?);
+    }
     options.notify_socket = notify_socket();
     set([
         (&mut options.max_requests, args.max_requests),

@@ -10,7 +10,7 @@ use crate::puppet::{Does, Puppet};
 use crate::running::{Routing, Served, options};
 
 /// The message of the answer, with what stands before and behind it.
-async fn call(
+pub(crate) async fn call(
     address: std::net::SocketAddr,
     method: &str,
     timeout: &str,
@@ -51,6 +51,18 @@ async fn calls_pass_with_their_trailers() {
             assert_eq!(routed.0.get(name), direct.0.get(name), "{method} {name}");
         }
     }
+    // A stream without an end is not passed on.
+    let client = Client::builder(TokioExecutor::new())
+        .http2_only(true)
+        .build_http::<Full<Bytes>>();
+    let watch = format!("http://{}/grpc.health.v1.Health/Watch", router.address);
+    let request = Request::post(watch)
+        .version(Version::HTTP_2)
+        .header("content-type", "application/grpc")
+        .body(Full::new(Bytes::from_static(b"\0\0\0\0\0")))
+        .unwrap();
+    let refused = client.request(request).await.unwrap();
+    assert_eq!(refused.headers()["grpc-status"], "12");
     let (_, body, trailers) = call(router.address, "ServerReady", "5S", b"\0\0\0\0\0").await;
     assert_eq!(
         (&body[..], trailers["grpc-status"].as_bytes()),

@@ -14,11 +14,16 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) async fn connect(address: SocketAddr, text: &str) -> Self {
+        Self::with_head(address, text, "").await
+    }
+
+    /// The same with lines of its own in the head of each request.
+    pub(crate) async fn with_head(address: SocketAddr, text: &str, head: &str) -> Self {
         let stream = TcpStream::connect(address).await.unwrap();
         stream.set_nodelay(true).unwrap();
         let body = json!({"input": text, "encoding_format": "base64"}).to_string();
         let request = format!(
-            "POST /v1/embeddings HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "POST /v1/embeddings HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n{head}\r\n{body}",
             body.len()
         );
         Self { stream, request }
@@ -26,6 +31,11 @@ impl Client {
 
     /// Asks once; whether there was a vector.
     pub(crate) async fn ask(&mut self) -> bool {
+        self.status().await == 200
+    }
+
+    /// Asks once; the answer's status.
+    pub(crate) async fn status(&mut self) -> u16 {
         self.stream
             .write_all(self.request.as_bytes())
             .await
@@ -34,8 +44,8 @@ impl Client {
     }
 }
 
-/// Reads one answer; whether its status is 200.
-async fn read(stream: &mut TcpStream) -> bool {
+/// Reads one answer, and gives its status.
+async fn read(stream: &mut TcpStream) -> u16 {
     let mut bytes = Vec::with_capacity(8192);
     loop {
         assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0);
@@ -44,11 +54,12 @@ async fn read(stream: &mut TcpStream) -> bool {
         };
         let head = std::str::from_utf8(&bytes[..end]).unwrap();
         let mut lines = head.split("\r\n");
-        let is_vector = lines.next().unwrap().contains(" 200 ");
+        let status = lines.next().unwrap().split(' ').nth(1).unwrap();
+        let status = status.parse().unwrap();
         let length = lines.find_map(|line| line.strip_prefix("content-length: "));
         let length: usize = length.unwrap().parse().unwrap();
         if bytes.len() >= end + 4 + length {
-            return is_vector;
+            return status;
         }
     }
 }

@@ -1,7 +1,8 @@
-//! Connections: accepted by hyper and not by `axum::serve`, which knows no time limits for heads, no bound of connections
-//! and no time for the last answers.
+//! Connections: accepted by hyper and not by `axum::serve`, which knows no time limits for heads and for clients that read nothing,
+//! no bound of connections and no time for the last answers.
 
 use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +18,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutWriter;
 use tower::Service;
 
 #[cfg(feature = "tls")]
@@ -44,7 +46,8 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub struct Terms {
     /// How many may be open; more wait to be accepted.
     pub most: usize,
-    /// How long a client has for its handshake, for the head of a request, and for nothing at all.
+    /// How long a client has for its handshake, for the head of a request, and for nothing at all; and how long it may take nothing
+    /// of an answer.
     pub time: Duration,
     /// Every connection is of TLS, if there is any.
     #[cfg(feature = "tls")]
@@ -145,6 +148,7 @@ where
             let _ = stream.set_nodelay(true);
             #[cfg(feature = "tls")]
             if let Some(tls) = &terms.tls {
+                let stream = taking(stream, terms.time);
                 let begun = tokio::select! {
                     begun = shaken(stream, tls, terms.time) => begun,
                     _ = closing.changed() => None,
@@ -159,10 +163,20 @@ where
                 _ = closing.changed() => false,
             };
             if begun {
+                let stream = taking(stream, terms.time);
                 serve(stream, &builder, service, watcher, closing).await;
             }
         });
     }
+}
+
+/// A connection that ends with an error if nothing could be written to it for so long: its client reads no answers.
+type Taking = Pin<Box<TimeoutWriter<TcpStream>>>;
+
+fn taking(stream: TcpStream, time: Duration) -> Taking {
+    let mut stream = TimeoutWriter::new(stream);
+    stream.set_timeout(Some(time));
+    Box::pin(stream)
 }
 
 /// Answers the requests of a connection.
@@ -189,10 +203,10 @@ async fn serve<S>(
 /// or takes too long.
 #[cfg(feature = "tls")]
 async fn shaken(
-    stream: TcpStream,
+    stream: Taking,
     tls: &Tls,
     time: Duration,
-) -> Option<Begun<tokio_rustls::server::TlsStream<TcpStream>>> {
+) -> Option<Begun<tokio_rustls::server::TlsStream<Taking>>> {
     let shaken = timeout(time, tls.acceptor().accept(stream)).await;
     let stream = shaken.ok()?.ok()?;
     let begun = timeout(time, Begun::read(stream, HTTP_2)).await;

@@ -30,6 +30,8 @@ mod signals;
 #[cfg(feature = "tls")]
 mod tls;
 pub mod trace;
+#[cfg(feature = "tls")]
+mod trust;
 
 pub use apart::{apart, apart_if_large};
 pub use connections::{Connections, LAST_WORDS, Terms};
@@ -43,3 +45,5 @@ pub use json::small;
 pub use signals::{reload_signal, stop_signal};
 #[cfg(feature = "tls")]
 pub use tls::{Tls, TlsError};
+#[cfg(feature = "tls")]
+pub use trust::Trust;

@@ -4,6 +4,7 @@
 mod cohere;
 mod floats;
 mod grpc;
+mod jina;
 mod oip;
 mod openai;
 mod rerank;
@@ -20,6 +21,7 @@ pub(crate) use self::oip::fold;
 /// The routes of all dialects.
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = openai::routes();
+    routes.push(jina::route());
     routes.extend(rerank::routes());
     routes.extend(oip::routes());
     routes.extend(tei::routes());

@@ -22,10 +22,10 @@ use crate::failure::{self, Failure, Kind};
 use crate::options::MOST_TOKENS;
 use crate::route::Route;
 use crate::schema::{
-    either, list, model as model_field, needed, number, object, one_of, optional, text, texts,
-    whole, word,
+    either, filled, list, model as model_field, needed, number, object, one_of, optional, some,
+    text, texts, whole, word,
 };
-use crate::served::Served;
+use crate::served::{Served, TASKS};
 use crate::tokens::{Input, Items};
 
 pub(super) fn routes() -> Vec<Route> {
@@ -48,33 +48,34 @@ pub(super) fn routes() -> Vec<Route> {
             whole(0, "When it was loaded, in seconds since 1970."),
         ),
         needed("owned_by", text()),
-        needed(
-            "task",
-            one_of(&["embed", "rerank", "classify", "sparse", "multi_vector"]),
-        ),
+        needed("task", one_of(&TASKS)),
     ]);
     vec![
-        Route::post("/v1/embeddings", embeddings, "Vectors of texts.")
-            .takes(
-                object([
-                    model_field(),
-                    needed("input", input()),
-                    optional("dimensions", whole(1, "Components to keep.")),
-                    optional("encoding_format", one_of(&["float", "base64"])),
-                ]),
-                json!({"input": ["a text", "another"]}),
-            )
-            .gives(object([
-                needed("object", one_of(&["list"])),
-                needed("data", list(row)),
-                needed("model", text()),
-                needed("usage", usage()),
-                needed(
-                    "fingerprint",
-                    word("Vectors of equal fingerprints may be compared."),
-                ),
-                needed("truncated", truncated()),
-            ])),
+        Route::post(
+            "/v1/embeddings",
+            embeddings,
+            "Vectors of texts or pictures.",
+        )
+        .takes(
+            object([
+                model_field(),
+                needed("input", input()),
+                optional("dimensions", whole(1, "Components to keep.")),
+                optional("encoding_format", one_of(&["float", "base64"])),
+            ]),
+            json!({"input": ["a text", "another"]}),
+        )
+        .gives(object([
+            needed("object", one_of(&["list"])),
+            needed("data", list(row)),
+            needed("model", text()),
+            needed("usage", usage()),
+            needed(
+                "fingerprint",
+                word("Vectors of equal fingerprints may be compared."),
+            ),
+            needed("truncated", truncated()),
+        ])),
         Route::get("/v1/models", models, "The models that are served.").gives(object([
             needed("object", one_of(&["list"])),
             needed("data", list(described.clone())),
@@ -85,8 +86,12 @@ pub(super) fn routes() -> Vec<Route> {
 
 /// The schema of what is embedded.
 fn input() -> Value {
-    let ids = || list(whole(0, "The id of a token of the text."));
-    either([texts(), ids(), list(ids())])
+    let ids = || filled(whole(0, "The id of a token of the text."));
+    let image = || {
+        let coded = word("A picture's file in base64, or a URL data:image/png;base64,... with it.");
+        object([needed("image", coded)])
+    };
+    either([texts(), ids(), some(ids()), image(), some(image())])
 }
 
 /// The schema of the tokens that the model saw.
@@ -140,12 +145,19 @@ async fn embeddings(State(app): State<Arc<App>>, request: Request) -> Response {
 async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
     let asked: Asked = call.read(request).await?;
     let name = asked.model.as_deref();
-    let served = call.app.models.choose(name, ModelTask::Embed)?;
-    let embedder = &served.embedder()?.model;
-    let items = check_tokens(embedder, asked.input.checked("input")?).await?;
+    let items = asked.input.checked("input")?;
+    let task = match items {
+        Items::Images(_) => ModelTask::EmbedImages,
+        _ => ModelTask::Embed,
+    };
+    let served = call.app.models.choose(name, task)?;
+    let items = match task {
+        ModelTask::Embed => check_tokens(&served.embedder()?.model, items).await?,
+        _ => items,
+    };
     let mut options = EmbedOptions::default();
     if let Some(dimensions) = asked.dimensions {
-        let most = embedder.dimension();
+        let most = served.dimension(task)?;
         if !(1..=most).contains(&dimensions) {
             return Err(Failure::field(
                 "dimensions",
@@ -156,6 +168,11 @@ async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
     }
     let format = asked.encoding_format.unwrap_or_default();
     let set = match items {
+        #[cfg(feature = "image")]
+        Items::Images(pictures) => call.embed_images(&served, pictures, options).await?,
+        // There is no model for them.
+        #[cfg(not(feature = "image"))]
+        Items::Images(_) => return Err(served.is_no("a model of pictures")),
         Items::Texts(texts) => call.embed(&served, texts, options).await?,
         Items::Tokens(texts) => call.embed_tokens(&served, texts, options).await?,
     };
@@ -188,7 +205,7 @@ async fn check_tokens(embedder: &Embedder, items: Items) -> Result<Items, Failur
             let tokens = texts.iter().map(|ids| ids.len().min(longest)).sum();
             (Items::Tokens(texts), tokens)
         }
-        few => (few, 0),
+        others => (others, 0),
     };
     if tokens <= MOST_TOKENS {
         return Ok(items);
@@ -226,7 +243,7 @@ struct Model<'a> {
     object: &'static str,
     created: u64,
     owned_by: &'static str,
-    /// What OpenAI does not have: `embed`, `rerank` or `classify`.
+    /// What OpenAI does not have: one of [`TASKS`].
     task: &'static str,
 }
 

@@ -23,17 +23,17 @@ use crate::documents::Documents;
 use crate::failure::{Failure, Kind};
 use crate::route::Route;
 use crate::schema::{
-    self, boolean, list, model, needed, number, object, one_of, optional, text, whole,
+    self, boolean, given, list, model, needed, number, object, one_of, optional, some, text, whole,
 };
 use crate::served::Served;
 use crate::texts::Texts;
 
 pub(super) fn routes() -> Vec<Route> {
-    let documents = || list(schema::either([text(), object([needed("text", text())])]));
+    let documents = || some(schema::either([given(), object([needed("text", given())])]));
     let of_documents = || {
         object([
             model(),
-            needed("query", text()),
+            needed("query", given()),
             needed("documents", documents()),
             optional(
                 "top_n",
@@ -54,8 +54,8 @@ pub(super) fn routes() -> Vec<Route> {
     };
     let of_texts = object([
         model(),
-        needed("query", text()),
-        needed("texts", list(text())),
+        needed("query", given()),
+        needed("texts", some(given())),
         optional(
             "raw_scores",
             boolean("Whether scores are the model's own numbers."),
@@ -359,7 +359,7 @@ async fn ranked(
         );
         return Err(Failure::new(Kind::TooLarge, message).about("query"));
     }
-    let batcher = &served.reranker()?.batcher;
+    let batcher = call.queue(served.reranker()?);
     let options = RankOptions::default().with_scores(scores);
     let work = || batcher.rank_with(query, documents, options);
     call.compute(served, documents.len(), work).await

@@ -23,6 +23,12 @@ name = "labels"
 [[models]]
 source = "{(DATA / "tiny-reranker").as_posix()}"
 name = "ranks"
+[[models]]
+source = "{(DATA / "tiny-splade").as_posix()}"
+name = "words"
+[[models]]
+source = "{(DATA / "tiny-colbert").as_posix()}"
+name = "tokens"
 """
 
 
@@ -42,7 +48,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         fields = json.loads(line) if line.startswith("{") else {}
         found = fields.get("address", found)
         loaded += fields.get("message") == "the model is loaded"
-        if found and loaded == 3:
+        if found and loaded == 5:
             break
     else:
         pytest.fail(said)

@@ -10,6 +10,7 @@ from tritonclient import grpc
 from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput
 from tritonclient.utils import InferenceServerException
 
+NAMES = ["embeds", "labels", "ranks", "words", "tokens"]
 TEXTS = ["the cat sat on a mat", "stöcks fell"]
 
 
@@ -34,7 +35,7 @@ def test_the_server_and_its_models(client: InferenceServerClient) -> None:
     assert client.get_server_metadata()["name"] == "isovec"
     assert client.get_model_metadata("embeds")["outputs"][0]["shape"] == [-1, 32]
     index = client.get_model_repository_index()
-    assert [(model["name"], model["state"]) for model in index] == [(name, "READY") for name in ("embeds", "labels", "ranks")]
+    assert [(model["name"], model["state"]) for model in index] == [(name, "READY") for name in NAMES]
 
 
 def test_vectors_are_the_same_as_bytes_and_as_numbers(client: InferenceServerClient) -> None:

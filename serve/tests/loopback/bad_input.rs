@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::client::{self, Answer};
@@ -249,6 +249,32 @@ async fn a_client_that_sends_nothing_or_stops_is_not_waited_for() {
     let answer = client::read(&mut stream).await.unwrap();
     assert_eq!(answer.status, 408);
     answer.tei_error();
+    check_well(&server).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_reads_no_answers_is_not_waited_for() {
+    let mut options = options();
+    options.read_timeout = std::time::Duration::from_millis(50);
+    options.max_connections = 1;
+    let server = Running::with(isovec::EmbeddingConfig::default(), options).await;
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let silent = socket.connect(server.address).await.unwrap();
+    let (mut silent, writes) = silent.into_split();
+    // Far more than systems hold of answers, one request after another until the server reads no more of them.
+    let asking = tokio::spawn(async move {
+        let mut writes = writes;
+        let request = b"GET /openapi.json HTTP/1.1\r\nhost: test\r\n\r\n".repeat(1_000);
+        while writes.write_all(&request).await.is_ok() {}
+    });
+    // There is one place, which is free when the server has ended the connection.
+    assert_eq!(server.get("/health/live").await.status, 200);
+    asking.await.unwrap();
+    // What the system held came before.
+    let mut all = Vec::new();
+    let _ = silent.read_to_end(&mut all).await;
+    assert!(all.starts_with(b"HTTP/1.1 200"));
     check_well(&server).await;
 }
 

@@ -1,5 +1,7 @@
-//! Texts get a vector for each token.
+//! Texts get a vector for each token, in two protocols.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use isovec::{EmbeddingConfig, MultiVectorEmbedder, MultiVectorOptions, Prompt};
 use isovec_test_support::{Which, data};
 use serde_json::{Value, json};
@@ -80,6 +82,87 @@ async fn what_cannot_be_read_is_refused() {
         answer.tei_error();
         let shown: String = asked.to_string().chars().take(40).collect();
         assert_eq!(answer.status, status, "{shown}");
+    }
+    assert_eq!(server.metric("isovec_serve_requests_in_work").await, 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_in_jinas_form_are_the_same() {
+    let server = Running::over(multi_vector().await, options()).await;
+    let texts = ["the cat sat", &"rain ".repeat(300)];
+    for (kind, prompt) in [
+        (json!(null), Prompt::Passage),
+        (json!("document"), Prompt::Passage),
+        (json!("query"), Prompt::Query),
+    ] {
+        let options = MultiVectorOptions::default().with_prompt(prompt);
+        let wanted = server.model.embed_with(texts, options).await.unwrap();
+        let own = wanted.dim();
+        let asked = json!({"model": MODEL, "input": texts, "input_type": kind, "dimensions": own, "embedding_type": "float"});
+        let answer = server.post("/v1/multi-vector", &asked).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let plain = answer.json();
+        assert_eq!(
+            (&plain["object"], &plain["model"]),
+            (&json!("list"), &json!(MODEL))
+        );
+        assert_eq!(plain["truncated"], json!([1]));
+        assert_eq!(plain["fingerprint"], wanted.fingerprint().id());
+        let tokens: u32 = wanted.token_counts().iter().sum();
+        assert_eq!(plain["usage"]["total_tokens"], tokens);
+        let mut asked = asked.clone();
+        asked["embedding_type"] = json!("base64");
+        let coded = server.post("/v1/multi-vector", &asked).await.json();
+        for at in 0..texts.len() {
+            let row = &plain["data"][at];
+            assert_eq!(
+                (&row["object"], &row["index"]),
+                (&json!("embeddings"), &json!(at))
+            );
+            let rows: Vec<Vec<f32>> = serde_json::from_value(row["embeddings"].clone()).unwrap();
+            assert!(rows.iter().all(|vector| vector.len() == own));
+            assert_eq!(rows.concat(), *wanted.get(at).unwrap());
+            let rows: Vec<String> =
+                serde_json::from_value(coded["data"][at]["embeddings"].clone()).unwrap();
+            let bytes = rows.iter().flat_map(|row| STANDARD.decode(row).unwrap());
+            let bytes: Vec<u8> = bytes.collect();
+            let values = bytes
+                .as_chunks::<4>()
+                .0
+                .iter()
+                .map(|four| f32::from_le_bytes(*four));
+            assert_eq!(values.collect::<Vec<f32>>(), *wanted.get(at).unwrap());
+        }
+    }
+    for (asked, status, field) in [
+        (json!({"input": []}), 400, json!("input")),
+        (
+            json!({"input": "a", "dimensions": 7}),
+            400,
+            json!("dimensions"),
+        ),
+        (
+            json!({"input": "a", "input_type": "no such"}),
+            400,
+            json!(null),
+        ),
+        (
+            json!({"input": "a", "embedding_type": "ubinary"}),
+            400,
+            json!(null),
+        ),
+        (
+            json!({"input": "a", "model": "another"}),
+            404,
+            json!("model"),
+        ),
+    ] {
+        let answer = server.post("/v1/multi-vector", &asked).await;
+        assert_eq!(
+            (answer.status, answer.openai_error().2),
+            (status, field),
+            "{asked}"
+        );
     }
     assert_eq!(server.metric("isovec_serve_requests_in_work").await, 0);
 }

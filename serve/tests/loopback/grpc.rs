@@ -1,15 +1,18 @@
 //! The Open Inference Protocol over gRPC: real frames of HTTP/2, messages written by hand.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, Request};
 use isovec::EmbeddingConfig;
 use isovec_http::coding::Coding;
+use isovec_serve::Server;
 use proptest::prelude::*;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::sync::oneshot;
+use tokio::task::AbortHandle;
 
 use crate::running::{MODEL, Running, options, tiny, waits_for};
 
@@ -49,21 +52,7 @@ pub(crate) async fn call_on(
     head: &[(&str, &str)],
     body: &[u8],
 ) -> Called {
-    let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
-    let driven = tokio::spawn(connection);
-    let path = format!("http://test/{path}");
-    let request = Request::post(path)
-        .header("content-type", "application/grpc")
-        .header("te", "trailers");
-    let request = head
-        .iter()
-        .fold(request, |all, (name, value)| all.header(*name, *value));
-    let request = request.body(()).unwrap();
-    let (answer, mut sent) = client.send_request(request, false).unwrap();
-    // A call that is refused for its head may be over already.
-    let _ = sent.send_data(Bytes::copy_from_slice(body), true);
-    let answer = answer.await.unwrap();
-    assert_eq!(answer.status(), 200);
+    let (answer, driven) = begun_on(stream, path, head, body).await;
     let (head, mut stream) = answer.into_parts();
     let mut body = Vec::new();
     while let Some(data) = stream.data().await {
@@ -86,6 +75,31 @@ pub(crate) async fn call_on(
     };
     driven.abort();
     called
+}
+
+/// The same up to the answer's head; what drives the connection is to be aborted at the end.
+async fn begun_on(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    path: &str,
+    head: &[(&str, &str)],
+    body: &[u8],
+) -> (http::Response<h2::RecvStream>, AbortHandle) {
+    let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
+    let driven = tokio::spawn(connection).abort_handle();
+    let path = format!("http://test/{path}");
+    let request = Request::post(path)
+        .header("content-type", "application/grpc")
+        .header("te", "trailers");
+    let request = head
+        .iter()
+        .fold(request, |all, (name, value)| all.header(*name, *value));
+    let request = request.body(()).unwrap();
+    let (answer, mut sent) = client.send_request(request, false).unwrap();
+    // A call that is refused for its head may be over already.
+    let _ = sent.send_data(Bytes::copy_from_slice(body), true);
+    let answer = answer.await.unwrap();
+    assert_eq!(answer.status(), 200);
+    (answer, driven)
 }
 
 /// A field of a message: its number, and bytes.
@@ -254,7 +268,7 @@ async fn the_health_service_says_whether_the_server_is_ready() {
     for (path, body, status) in [
         (health, framed(&[]), "0"),
         (health, nobody, "5"),
-        ("grpc.health.v1.Health/Watch", framed(&[]), "12"),
+        ("grpc.health.v1.Health/List", framed(&[]), "12"),
         (
             "inference.GRPCInferenceService/ServerLive",
             framed(&[]),
@@ -264,6 +278,50 @@ async fn the_health_service_says_whether_the_server_is_ready() {
         let called = call_path(server.address, path, &[], &body).await;
         assert_eq!(called.status, status, "{path}: {}", called.said);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_watches_is_told_when_the_server_is_ready_and_when_it_stops() {
+    let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), options());
+    let server = server.await.unwrap();
+    let address = server.address().unwrap();
+    let (load, loaded) = oneshot::channel();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let ended = tokio::spawn(
+        server.run(async move { Ok(loaded.await.unwrap()) }, async move {
+            stopped.await.unwrap()
+        }),
+    );
+    let watch = "grpc.health.v1.Health/Watch";
+    let stream = TcpStream::connect(address).await.unwrap();
+    let (answer, driven) = begun_on(stream, watch, &[], &framed(&[])).await;
+    let mut said = answer.into_body();
+    let mut stops = Some(stop);
+    let mut load = Some(load);
+    for status in [2, 1, 2] {
+        let message = said.data().await.unwrap().unwrap();
+        assert_eq!(message, framed(&[1 << 3, status]));
+        match load.take() {
+            Some(load) => load.send(tiny(EmbeddingConfig::default()).await).unwrap(),
+            None if status == 1 => stops.take().unwrap().send(()).unwrap(),
+            None => {}
+        }
+    }
+    assert!(said.data().await.is_none());
+    let trailers = said.trailers().await.unwrap().unwrap();
+    assert_eq!(trailers["grpc-status"], "14");
+    ended.await.unwrap().unwrap();
+    driven.abort();
+
+    // A service that is not known may come; a deadline is kept, and a message that cannot be read is refused.
+    let server = Running::start().await;
+    let nobody = framed(&field(1, b"nobody"));
+    let head = [("grpc-timeout", "50m")];
+    let called = call_path(server.address, watch, &head, &nobody).await;
+    assert_eq!((&*called.status, called.body), ("4", framed(&[1 << 3, 3])));
+    let called = call_path(server.address, watch, &[], &nobody[1..]).await;
+    assert_eq!((&*called.status, called.body), ("3", Vec::new()));
+    assert_eq!(server.metric("isovec_serve_requests_in_work").await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

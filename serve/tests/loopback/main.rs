@@ -4,11 +4,15 @@
 mod bad_input;
 mod client;
 mod embed_all;
+mod every_route;
 mod grpc;
 mod http2;
+#[cfg(feature = "image")]
+mod images;
 mod keys;
 mod life;
 mod log;
+mod malformed;
 mod models;
 mod oip;
 mod openai;

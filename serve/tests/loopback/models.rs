@@ -73,7 +73,11 @@ impl Changing {
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
         let body = body.to_string();
-        client::send(self.address, &client::post(path, "", body.as_bytes())).await
+        self.raw(&client::post(path, "", body.as_bytes())).await
+    }
+
+    pub(crate) async fn raw(&self, request: &[u8]) -> Answer {
+        client::send(self.address, request).await
     }
 
     pub(crate) async fn embed(&self, model: &str) -> Answer {

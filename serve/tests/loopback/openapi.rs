@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::models::{Changing, classifier, embedder, multi_vector, reranker, sparse};
 
 /// Whether a value is what a schema says, as far as the document uses schemas.
-fn fits(value: &Value, schema: &Value) -> Result<(), String> {
+pub(crate) fn fits(value: &Value, schema: &Value) -> Result<(), String> {
     if let Some(schemas) = schema["anyOf"].as_array() {
         let tried: Vec<_> = schemas.iter().map(|one| fits(value, one)).collect();
         return match tried.iter().any(Result::is_ok) {
@@ -56,12 +56,12 @@ fn fits(value: &Value, schema: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn schema_of<'a>(operation: &'a Value, answer: &str) -> &'a Value {
+pub(crate) fn schema_of<'a>(operation: &'a Value, answer: &str) -> &'a Value {
     &operation["responses"][answer]["content"]["application/json"]["schema"]
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_route_takes_and_gives_what_the_document_says() {
+/// A server that answers on every route.
+pub(crate) async fn of_every_task(mut options: ServeOptions) -> Changing {
     let models = vec![
         embedder("embeds"),
         reranker(),
@@ -69,9 +69,13 @@ async fn every_route_takes_and_gives_what_the_document_says() {
         sparse(),
         multi_vector(),
     ];
-    let mut options = ServeOptions::default();
     options.model_control = true;
-    let server = Changing::with(models, options).await;
+    Changing::with(models, options).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_takes_and_gives_what_the_document_says() {
+    let server = of_every_task(ServeOptions::default()).await;
     let document = server.get("/openapi.json").await.json();
     assert_eq!(document["openapi"], "3.1.0");
     let book = include_str!("../../../docs/serving.md");

@@ -10,7 +10,7 @@ use crate::running::{MODEL, Running, options};
 use crate::sparse::sparse;
 
 /// A request of every route that computes, and the task that it is for.
-fn requests() -> [(&'static str, Value, &'static str); 11] {
+fn requests() -> [(&'static str, Value, &'static str); 12] {
     let similar = json!({"source_sentence": "a", "sentences": ["b"]});
     let documents = json!({"query": "a", "documents": ["b"]});
     [
@@ -25,6 +25,7 @@ fn requests() -> [(&'static str, Value, &'static str); 11] {
         ("/predict", json!({"inputs": "a"}), "classify"),
         ("/embed_sparse", json!({"inputs": "a"}), "sparse"),
         ("/embed_all", json!({"inputs": "a"}), "multi_vector"),
+        ("/v1/multi-vector", json!({"input": "a"}), "multi_vector"),
     ]
 }
 

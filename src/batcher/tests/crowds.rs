@@ -64,6 +64,7 @@ fn ten_thousand_callers_who_leave_at_any_point_leave_nothing() {
     let (model, _engine) = with_config(engine, &MemoryConfig::default(), &config());
     let batcher: DynamicBatcher = DynamicBatcher {
         owner: Arc::new(Owner(Arc::new(Core::new(model)))),
+        priority: Priority::Normal,
         handle: PhantomData,
     };
     let answered = AtomicUsize::new(0);
@@ -137,6 +138,7 @@ fn a_text_that_no_memory_holds_fails_its_own_call() {
     core.patience = Duration::from_secs(600);
     let batcher: DynamicBatcher = DynamicBatcher {
         owner: Arc::new(Owner(Arc::new(core))),
+        priority: Priority::Normal,
         handle: PhantomData,
     };
     let error = wait(batcher.embed_one(text(&[9; 8]))).unwrap_err();

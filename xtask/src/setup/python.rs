@@ -35,6 +35,7 @@ const VENV: Venv = Venv {
         "pyspark==4.3.0",
         "pytest==9.2.0",
         "ray[data]==2.60.0",
+        "schemathesis==4.32.5",
         "tqdm==4.67.3",
         "tritonclient[grpc,http]==2.73.0",
     ],

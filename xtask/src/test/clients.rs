@@ -9,7 +9,7 @@ use crate::workspace::Workspace;
 
 pub(super) const CHECKS: &[Check] = &[Check {
     name: "clients",
-    what: "official clients of OpenAI (Python, JavaScript), Hugging Face and Triton get vectors and errors of `isovec serve`",
+    what: "official clients of OpenAI (Python, JavaScript), Hugging Face and Triton get vectors and errors of `isovec serve`, and schemathesis asks for what its OpenAPI document allows and for what it does not",
     concerned: |broken| broken.in_code_of("isovec-serve") || broken.in_code_of("isovec-cli"),
     needs: &["python", "npm-clients"],
     run,

@@ -63,6 +63,8 @@ fn named(args: &Serve, config: &EmbeddingConfig) -> Result<Vec<ModelSpec>> {
             TaskArg::Classify => ModelTask::Classify,
             TaskArg::Sparse => ModelTask::Sparse,
             TaskArg::MultiVector => ModelTask::MultiVector,
+            #[cfg(feature = "image")]
+            TaskArg::EmbedImages => ModelTask::EmbedImages,
         });
         spec
     };

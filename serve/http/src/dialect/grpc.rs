@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 
 use crate::failure::{Failure, Kind};
@@ -22,13 +22,20 @@ pub(super) fn failed(failure: &Failure) -> Response {
     // For the log and the metrics, to which every answer of HTTP is otherwise a success.
     response.extensions_mut().insert(failure.kind);
     let headers = response.headers_mut();
+    *headers = ended(failure);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(KIND));
-    headers.insert(STATUS, HeaderValue::from(code(failure.kind)));
+    response
+}
+
+/// What stands behind the messages of a call that ended with a failure.
+pub fn ended(failure: &Failure) -> HeaderMap {
+    let mut trailers = HeaderMap::new();
+    trailers.insert(STATUS, HeaderValue::from(code(failure.kind)));
     // What is written so is a header's value.
     if let Ok(message) = HeaderValue::from_str(&escaped(&failure.message)) {
-        headers.insert(MESSAGE, message);
+        trailers.insert(MESSAGE, message);
     }
-    response
+    trailers
 }
 
 /// The status by gRPC's numbers (<https://grpc.github.io/grpc/core/md_doc_statuscodes.html>).

@@ -1,14 +1,18 @@
-//! One message in, one out, as gRPC has them on HTTP/2
+//! Messages as gRPC has them on HTTP/2
 //! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>): five bytes before a message, and the status behind it.
+
+use std::convert::Infallible;
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version};
 use axum::response::Response;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
-use http_body_util::{BodyExt as _, Full};
+use futures_util::{Stream, StreamExt as _};
+use http_body::Frame;
+use http_body_util::{BodyExt as _, Full, StreamBody};
 use isovec_http::coding::Coding;
-use isovec_http::grpc::{KIND, STATUS};
+use isovec_http::grpc::{self, KIND, STATUS};
 use prost::Message;
 
 use crate::failure::{Failure, Kind};
@@ -82,15 +86,37 @@ pub(super) fn read<M: Message + Default>(message: Bytes) -> Result<M, Failure> {
 
 /// An answer.
 pub(super) fn answer(headers: HeaderMap, message: &impl Message) -> Response {
+    let ended = async { Some(Ok(HeaderMap::from_iter([(STATUS, HeaderValue::from(0))]))) };
+    let body = Full::new(framed(message)).with_trailers(ended);
+    with_head(headers, Body::new(body))
+}
+
+/// An answer of several messages, which ends with a failure.
+pub(super) fn answers<M: Message>(
+    messages: impl Stream<Item = Result<M, Failure>> + Send + 'static,
+) -> Response {
+    let frames = messages.map(|message| {
+        Ok::<_, Infallible>(match message {
+            Ok(message) => Frame::data(framed(&message)),
+            Err(failure) => Frame::trailers(grpc::ended(&failure)),
+        })
+    });
+    with_head(HeaderMap::new(), Body::new(StreamBody::new(frames)))
+}
+
+/// A message with what stands before it.
+fn framed(message: &impl Message) -> Bytes {
     let length = message.encoded_len();
     let mut body = BytesMut::with_capacity(HEAD + length);
     body.put_u8(0);
     body.put_u32(length as u32);
     // The buffer grows to whatever is written.
     let _ = message.encode(&mut body);
-    let ended = async { Some(Ok(HeaderMap::from_iter([(STATUS, HeaderValue::from(0))]))) };
-    let body = Full::new(body.freeze()).with_trailers(ended);
-    let mut response = Response::new(Body::new(body));
+    body.freeze()
+}
+
+fn with_head(headers: HeaderMap, body: Body) -> Response {
+    let mut response = Response::new(body);
     *response.headers_mut() = headers;
     let kind = HeaderValue::from_static(KIND);
     response.headers_mut().insert(CONTENT_TYPE, kind);

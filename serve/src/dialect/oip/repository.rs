@@ -122,7 +122,7 @@ struct Index {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Control {
-    parameters: Map<String, Value>,
+    parameters: Option<Map<String, Value>>,
 }
 
 /// Reads a request whose body may be empty, as Triton's clients send it.
@@ -169,7 +169,8 @@ async fn changed(app: Arc<App>, name: String, request: Request, how: Change) -> 
     let mut call = Call::new(app);
     let result = async {
         let asked: Control = read(&mut call, request).await?;
-        change(&call, name, asked.parameters.keys(), how).await?;
+        let parameters = asked.parameters.unwrap_or_default();
+        change(&call, name, parameters.keys(), how).await?;
         Ok(small(&json!({})))
     };
     let result = result.await;

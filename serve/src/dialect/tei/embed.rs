@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::object::Object;
 use crate::route::Route;
 use crate::schema::{
-    boolean, list, model, needed, number, object, optional, text, texts, whole, word,
+    boolean, given, list, model, needed, number, object, optional, some, texts, whole, word,
 };
 use crate::served::Served;
 use crate::texts::Texts;
@@ -44,8 +44,8 @@ pub(super) fn routes() -> Vec<Route> {
             .gives(list(list(number())))
     };
     let compared = object([
-        needed("source_sentence", text()),
-        needed("sentences", list(text())),
+        needed("source_sentence", given()),
+        needed("sentences", some(given())),
     ]);
     let parameters = object([prompt()].into_iter().chain(reading()));
     let similarity_route = Route::post(

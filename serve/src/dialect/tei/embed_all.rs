@@ -88,7 +88,7 @@ async fn embedded(call: &mut Call, request: Request) -> Result<Response, Failure
     let asked: EmbedAll = call.read(request).await?;
     let name = asked.model.as_deref();
     let served = call.app.models.choose(name, ModelTask::MultiVector)?;
-    let batcher = &served.multi_vector()?.batcher;
+    let batcher = call.queue(served.multi_vector()?);
     asked.reading.check(&served)?;
     let texts = asked.inputs.checked("inputs")?;
     // Queries and documents are read in ways of their own, whether the model has prompts of these names or not.

@@ -14,7 +14,7 @@ use crate::models::none;
 use crate::options::MOST_TEXTS;
 use crate::route::Route;
 use crate::schema::{list, needed, object, one_of, text, whole};
-use crate::served::Served;
+use crate::served::{Served, TASKS};
 
 pub(super) fn route() -> Route {
     let about = object([
@@ -29,10 +29,7 @@ pub(super) fn route() -> Route {
             "max_client_batch_size",
             whole(1, "Texts of a request, at most."),
         ),
-        needed(
-            "task",
-            one_of(&["embed", "rerank", "classify", "sparse", "multi_vector"]),
-        ),
+        needed("task", one_of(&TASKS)),
     ]);
     let mut first = about.clone();
     first["properties"]["models"] = list(about);
@@ -77,6 +74,11 @@ fn described(app: &App, served: &Served) -> Value {
     });
     if let Ok(queued) = served.multi_vector() {
         info["dimension"] = json!(queued.model.dimension());
+    }
+    #[cfg(feature = "image")]
+    if let Ok(queued) = served.images() {
+        info["dimension"] = json!(queued.model.dimension());
+        info["similarity"] = json!(queued.model.metric());
     }
     if let Ok(queued) = served.embedder() {
         info["dimension"] = json!(queued.model.dimension());

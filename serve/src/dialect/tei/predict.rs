@@ -17,11 +17,14 @@ use crate::call::Call;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
 use crate::route::Route;
-use crate::schema::{boolean, either, list, model, needed, number, object, optional, text};
+use crate::schema::{
+    boolean, either, given, list, model, needed, number, object, optional, some, text,
+};
 use crate::seen::{Counted, Seen};
 
 pub(super) fn route() -> Route {
-    let inputs = either([text(), list(text()), list(list(text()))]);
+    let pair = || json!({"type": "array", "items": given(), "minItems": 1, "maxItems": 2});
+    let inputs = either([given(), pair(), some(pair())]);
     let fields = [
         model(),
         needed("inputs", inputs),
@@ -68,7 +71,7 @@ async fn predicted(call: &mut Call, request: Request) -> Result<Response, Failur
     let asked: Predict = call.read(request).await?;
     let name = asked.model.as_deref();
     let served = call.app.models.choose(name, ModelTask::Classify)?;
-    let batcher = &served.classifier()?.batcher;
+    let batcher = call.queue(served.classifier()?);
     asked.reading.check(&served)?;
     let (items, is_batch) = asked.inputs.checked()?;
     let characters = items.iter().map(characters).sum();

@@ -65,7 +65,7 @@ async fn embedded(call: &mut Call, request: Request) -> Result<Response, Failure
     let asked: EmbedSparse = call.read(request).await?;
     let name = asked.model.as_deref();
     let served = call.app.models.choose(name, ModelTask::Sparse)?;
-    let batcher = &served.sparse()?.batcher;
+    let batcher = call.queue(served.sparse()?);
     asked.reading.check(&served)?;
     let texts = asked.inputs.checked("inputs")?;
     let mut options = SparseOptions::default();

@@ -17,7 +17,7 @@ use crate::call::Call;
 use crate::failure::{self, Failure};
 use crate::route::Route;
 use crate::schema::{
-    boolean, either, list, model, needed, object, optional, text, texts, whole, word,
+    boolean, either, filled, list, model, needed, object, optional, some, text, texts, whole, word,
 };
 use crate::texts::Texts;
 use crate::tokens::{Input, Items};
@@ -50,7 +50,7 @@ pub(super) fn routes() -> [Route; 2] {
             .takes(
                 object([
                     model(),
-                    needed("ids", either([list(id()), list(list(id()))])),
+                    needed("ids", either([filled(id()), some(filled(id()))])),
                     optional("skip_special_tokens", skipped),
                 ]),
                 json!({"ids": [[2, 3], [4]]}),
@@ -120,7 +120,7 @@ async fn decoded(call: &mut Call, request: Request) -> Result<Response, Failure>
     let name = asked.model.as_deref();
     let served = call.app.models.choose(name, ModelTask::Embed)?;
     let Items::Tokens(texts) = asked.ids.checked("ids")? else {
-        return Err(Failure::field("ids", "ids holds texts; send token ids"));
+        return Err(Failure::field("ids", "ids holds no token ids"));
     };
     let special = !asked.skip_special_tokens.unwrap_or(true);
     let texts = apart(move || served.decode(&texts, special)).await?;
