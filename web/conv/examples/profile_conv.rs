@@ -1,6 +1,6 @@
 //! Where the time of a picture goes: operators of the large networks with seeded weights, one thread.
 //!
-//! `cargo run --release -p isovec-conv --example profile [network]`
+//! `cargo run --release -p isovec-conv --example profile_conv [network]`
 #![allow(clippy::unwrap_used)] // A program to measure with.
 
 use std::collections::BTreeMap;
