@@ -141,7 +141,7 @@ def test_bytes_stay_in_their_process() -> None:
         (lambda model: EmbedderSpec(model, dtype="f16"), "`dtype`: the model is loaded already"),
         (lambda model: EmbedderSpec(model, prompt="nowhere"), "nowhere"),
         (lambda model: EmbedderSpec(model, fingerprint={"identity": {}}), "`fingerprint` is none"),
-        (lambda model: EmbedderSpec(model, fingerprint="abc"), "`fingerprint` is none"),
+        (lambda model: EmbedderSpec(model, fingerprint={"identity": "abc"}), "`fingerprint` is none"),
         (lambda model: EmbedderSpec.of(EmbedderSpec(model), prompt="query"), "`prompt`: the spec is made already"),
         (lambda model: EmbedderSpec(BERT, config={"batching": {"max_bach_size": 1}}), "max_bach_size"),
     ],
