@@ -21,9 +21,8 @@ THERE = [text for text in TEXTS if text is not None]
 def test_vectors_are_those_of_python_and_nulls_stay(embedder: Embedder) -> None:
     frame = pl.DataFrame({"id": range(5), "text": TEXTS})
     expected = embedder.embed_passages(THERE)
-    for model in (embedder, BERT, EmbedderSpec(embedder)):
-        options = {"config": PORTABLE} if model is BERT else {}
-        found = frame.with_columns(vector=embed("text", model, **options))
+    for vectors in (embed("text", embedder), embed("text", BERT, config=PORTABLE), embed("text", EmbedderSpec(embedder))):
+        found = frame.with_columns(vector=vectors)
         assert found.schema["vector"] == pl.Array(pl.Float32, 32)
         assert found["vector"].is_null().to_list() == [text is None for text in TEXTS]
         assert found["vector"].drop_nulls().to_numpy().tobytes() == expected.tobytes()

@@ -44,7 +44,10 @@ def cluster() -> Iterator[None]:
             if not left:
                 raise
     ray.init(address=nodes.address, log_to_driver=False)
-    ray.data.DataContext.get_current().enable_progress_bars = False
+    context = ray.data.DataContext.get_current()
+    context.enable_progress_bars = False
+    # Otherwise the first actor may do all the work before the second has started.
+    context.wait_for_min_actors_s = 300
     yield
     ray.shutdown()
     nodes.shutdown()
@@ -89,13 +92,13 @@ def test_each_actor_has_one_model_and_its_share_of_threads() -> None:
             return batch
 
     spec = EmbedderSpec(BERT, config=SAME_BITS, prompt="query")
-    found = dataset().map_batches(
+    found = dataset(20).map_batches(
         EmbedTextsAndSayWhere,
         fn_constructor_args=[spec],
         fn_constructor_kwargs={"into": "other"},
         batch_format="pyarrow",
         batch_size=20,
-        compute=ray.data.ActorPoolStrategy(size=2),
+        compute=ray.data.ActorPoolStrategy(size=2, max_tasks_in_flight_per_actor=1),
         resources={"seat": 1},
     )
     table = table_of(found)
