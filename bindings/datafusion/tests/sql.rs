@@ -260,7 +260,9 @@ async fn similarity_is_that_of_rust() {
         assert_eq!(found, [expected, None]);
     }
     // The metric is written into the plan, for whoever computes it without the metadata.
-    let plan = context.sql("SELECT similarity(embed(body), [1.0]) FROM docs").await;
+    let plan = context
+        .sql("SELECT similarity(embed(body), [1.0]) FROM docs")
+        .await;
     let plan = plan.unwrap().into_optimized_plan().unwrap();
     assert!(plan.to_string().contains("Utf8(\"cosine\")"), "{plan}");
     let message = refused(&context, "SELECT similarity([1.0], [1.0], 'sine')").await;

@@ -28,11 +28,11 @@ pub(super) fn manifest(workspace: &Workspace) -> PathBuf {
 fn run(workspace: &Workspace) -> Result<Verdict> {
     let folder = workspace.root.join(FOLDER);
     cargo(workspace)?
-        .args(["fmt", "--all", "--check"])
+        .args(["fmt", "--check"])
         .within(&folder)
         .show()?;
     let mut tests = cargo(workspace)?
-        .args(["test", "--workspace", "--locked", "--no-fail-fast"])
+        .args(["test", "--locked", "--no-fail-fast"])
         .env("CARGO_BUILD_WARNINGS", "deny")
         .within(&folder);
     // Clippy in place of the compiler, for this workspace's own packages: `cargo clippy` would go through the hundreds of
