@@ -1190,7 +1190,6 @@ fn every_size_is_checked_against_the_tensors() {
         "d_kv",
         "d_ff",
         "num_layers",
-        "relative_attention_num_buckets",
     ];
     for (name, model) in models::all() {
         for key in sizes {

@@ -219,7 +219,7 @@ pub struct Relative {
     pub keys: Option<Side>,
     /// The number of columns.
     pub columns: usize,
-    /// The column of each offset (key less query), from `1 - positions` to `positions - 1`.
+    /// The column of each offset, of the other token from the one that is multiplied, from `1 - positions` to `positions - 1`.
     pub by_offset: Arc<[u32]>,
 }
 

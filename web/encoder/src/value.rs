@@ -151,7 +151,7 @@ pub(crate) struct ByDistance {
     pub(crate) of_keys: bool,
     pub(crate) side: Side,
     pub(crate) columns: usize,
-    /// By the second token's place less the first's.
+    /// By the place of the other token less that of the one that is multiplied.
     pub(crate) by_offset: Arc<[u32]>,
 }
 

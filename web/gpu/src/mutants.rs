@@ -120,12 +120,12 @@ const BY_DISTANCE: [Mutant; 3] = [
     ),
     (
         "no terms of queries",
-        "sum += (*query)[i] * query_column(at);",
+        "sum += (*query)[i] * query_column(at + query_at);",
         "",
     ),
     (
         "no terms of keys",
-        "sum += D(keys[key + i]) * key_column(at);",
+        "sum += D(keys[key + i]) * key_column(at + key_at);",
         "",
     ),
 ];

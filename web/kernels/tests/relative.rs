@@ -103,7 +103,8 @@ impl Case {
                     let scores: Vec<f64> = (0..seen)
                         .map(|to| {
                             let column = by_offset[POSITIONS - 1 + to - from] as usize;
-                            let entry = |table: &[f32], i: usize| {
+                            let back = by_offset[POSITIONS - 1 + from - to] as usize;
+                            let entry = |table: &[f32], i: usize, column: usize| {
                                 f64::from(table[(head * self.size + i) * COLUMNS + column])
                             };
                             (0..self.size)
@@ -112,10 +113,10 @@ impl Case {
                                     let key = number(1, to, i);
                                     let mut term = query * key;
                                     if self.of_queries {
-                                        term += query * entry(&tables[0], i);
+                                        term += query * entry(&tables[0], i, column);
                                     }
                                     if self.of_keys {
-                                        term += key * entry(&tables[1], i);
+                                        term += key * entry(&tables[1], i, back);
                                     }
                                     term
                                 })

@@ -98,7 +98,6 @@ impl ByDistance {
     pub(super) fn turned(&self) -> Self {
         Self {
             of_keys: !self.of_keys,
-            by_offset: self.by_offset.iter().rev().copied().collect(),
             ..self.clone()
         }
     }

@@ -142,11 +142,13 @@ fn terms(
     let (first, middle) = (constants.add(&by_offset), by_offset.len() / 2);
     let mut source = String::from("const HAS_TERMS: bool = true;\n");
     let mut sum = String::new();
-    let sides: [(&str, &Option<Side>, &str); 2] = [
-        ("query", &relative.queries, "(*query)[i]"),
-        ("key", &relative.keys, "D(keys[key + i])"),
+    // Offsets are those of the other token.
+    let sides: [(&str, &Option<Side>, &str, &str); 2] = [
+        ("query", &relative.queries, "(*query)[i]", "other - token"),
+        ("key", &relative.keys, "D(keys[key + i])", "token - other"),
     ];
-    for (name, side, content) in sides {
+    let mut begins = String::new();
+    for (name, side, content, offset) in sides {
         let Some(place) = side.as_ref().map(|side| side.place) else {
             continue;
         };
@@ -184,12 +186,16 @@ fn terms(
             numbers.join(", ")
         );
         reads.push(Reads::Table { place, part: 0 });
-        let _ = write!(sum, "sum += {content} * {name}_column(at); ");
+        let _ = writeln!(
+            begins,
+            "  let {name}_at = u32(constants[{first}u + {middle}u + {offset}]);"
+        );
+        let _ = write!(sum, "sum += {content} * {name}_column(at + {name}_at); ");
     }
     let _ = write!(
         source,
-        "{head} {{\n  let column = u32(constants[{first}u + {middle}u + other - token]);\n  var sum = D();\n  \
-         for (var i = 0u; i < SIZE; i++) {{ let at = (head * SIZE + i) * {}u + column; {sum}}}\n  return total(sum);\n}}\n",
+        "{head} {{\n{begins}  var sum = D();\n  \
+         for (var i = 0u; i < SIZE; i++) {{ let at = (head * SIZE + i) * {}u; {sum}}}\n  return total(sum);\n}}\n",
         unit * columns
     );
     Ok(source)

@@ -61,8 +61,8 @@ pub struct Relative<'a> {
     pub keys: Option<&'a [f32]>,
     /// The number of columns.
     pub columns: usize,
-    /// The column of every offset (key position minus query position), the most negative first: an odd number of them, which
-    /// is twice the positions of the longest text less one.
+    /// The column of every offset, the position of the other token minus that of the one that is multiplied, the most negative
+    /// first: an odd number of them, which is twice the positions of the longest text less one.
     pub by_offset: &'a [u32],
 }
 

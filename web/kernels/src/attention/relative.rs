@@ -11,7 +11,7 @@ pub(super) struct Relative<'a> {
     /// `[size, columns]`, which the keys meet.
     pub(super) keys: Option<&'a [f32]>,
     pub(super) columns: usize,
-    /// The column of every offset within the text (key less query), the most negative first.
+    /// The column of every offset within the text, of the other token from the one that is multiplied, the most negative first.
     pub(super) by_offset: &'a [u32],
 }
 
@@ -103,10 +103,14 @@ impl Relative<'_> {
             }
         }
         if self.keys.is_some() {
+            // Offsets of the block's queries from some keys.
+            let back = |keys: &Range<usize>| {
+                middle + block.first + 1 - keys.end..middle + block.first + block.count - keys.start
+            };
             let other = panel / M * N;
             for number in seen.start / M..seen.end.div_ceil(M) {
                 let own = (number * M).max(seen.start)..((number + 1) * M).min(seen.end);
-                let window = self.window(offsets(&own));
+                let window = self.window(back(&own));
                 let first = (window.start - start) / N;
                 for (at, number_of) in (first..(window.end - start).div_ceil(N)).enumerate() {
                     let sums = tile.multiply(
@@ -117,7 +121,8 @@ impl Relative<'_> {
                 }
                 for key in own {
                     let slot = (key - number * M) * N;
-                    for (score, &column) in rows[key].iter_mut().zip(columns(key)) {
+                    let columns = &self.by_offset[back(&(key..key + 1))];
+                    for (score, &column) in rows[key].iter_mut().zip(columns) {
                         let at = column as usize - start - first * N;
                         *score += packed.terms[at / N * M * N + slot + at % N];
                     }
