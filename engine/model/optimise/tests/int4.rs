@@ -185,7 +185,8 @@ fn the_rows_of_a_large_table_are_in_three_parts() {
         .iter()
         .map(|part| (part.rows, part.bits))
         .collect();
-    assert_eq!(parts, [(625, 6), (625, 4), (3750, 3)]);
+    // A bit for the last part no longer fits after the first bits of the others, which take all that is left.
+    assert_eq!(parts, [(625, 6), (625, 6), (3750, 3)]);
     let wide = widened(&made);
     let all = values(&original, "table");
     let (mut wanted, mut first) = (Vec::new(), 0);
