@@ -17,7 +17,7 @@ def test_what_the_document_says_of_requests_and_answers_is_so(url: str) -> None:
         for mode in modes:
 
             @given(case=operation.as_strategy(generation_mode=mode))
-            @settings(max_examples=25, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+            @settings(max_examples=10, derandomize=True, deadline=None, database=None, suppress_health_check=list(HealthCheck))
             def check(case: schemathesis.Case) -> None:
                 # A document of the routes cannot say which prompts and how many words a model has.
                 case.call_and_validate(excluded_checks=[positive_data_acceptance])
