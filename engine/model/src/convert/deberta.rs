@@ -177,6 +177,7 @@ pub(super) fn deciding(config: &Config) -> Result<Deciding> {
         ("shared", shares(config)?.to_string()),
         ("norm of distances", has_norm(config)?.to_string()),
         ("positions", has_positions(config)?.to_string()),
+        ("token types", (types(config)? > 0).to_string()),
     ];
     deciding.extend(deberta_deciding(config)?);
     Ok(deciding)
@@ -189,6 +190,11 @@ fn epsilon(config: &Config) -> Result<f64> {
 /// Whether distances are projected by what queries and keys are.
 fn shares(config: &Config) -> Result<bool> {
     config.flag_or("share_att_key", false)
+}
+
+/// How many types of tokens there are.
+fn types(config: &Config) -> Result<usize> {
+    config.count_or("type_vocab_size", 0)
 }
 
 /// Whether vectors of positions are added to the words'.
@@ -207,7 +213,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         epsilon: epsilon(config)?,
     };
     let (terms, distances) = (Terms::of(config)?, distances(config)?);
-    let types = config.count_or("type_vocab_size", 0)?;
+    let types = types(config)?;
     declare_input(net, INPUT_IDS);
     declare_input(net, ATTENTION_MASK);
     if types > 0 {

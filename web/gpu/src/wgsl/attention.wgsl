@@ -17,10 +17,10 @@ fn main(
   let head = group.y;
   if (token >= tokens()) { return; }
   let seen = seen_by(token);
-  var query: array<V, SIZE>;
+  var query: array<D, SIZE>;
   var sums: array<V, SIZE>;
   for (var i = 0u; i < SIZE; i++) {
-    query[i] = SCALE * V(queries[token * Q_STRIDE + Q_OFFSET + head * Q_HEAD + i]);
+    query[i] = SCALE * D(queries[token * Q_STRIDE + Q_OFFSET + head * Q_HEAD + i]);
     sums[i] = V();
   }
   var most = -3.0e38f;
