@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use arbitrary::{Result, Unstructured};
-use isovec_kernels::{Arithmetic, Attention, AttentionRun, Columns, OffsetBias, Scratch};
+use isovec_kernels::{Arithmetic, Attention, AttentionRun, Columns, OffsetBias, Relative, Scratch};
 
 use super::{Matrix, TINY, U, Values, close, extent, place, some, sum_off};
 use crate::guarded::Guarded;
@@ -45,6 +45,74 @@ impl Part {
     }
 }
 
+/// Terms by the content of one token of a pair and the distance of both.
+struct Terms {
+    queries: Option<Guarded<f32>>,
+    keys: Option<Guarded<f32>>,
+    columns: usize,
+    by_offset: Vec<u32>,
+}
+
+impl Terms {
+    fn new(
+        u: &mut Unstructured<'_>,
+        values: &mut Values,
+        (heads, size): (usize, usize),
+        positions: usize,
+    ) -> Result<Self> {
+        let columns = some(u, 20)?;
+        let mut side = |u: &mut Unstructured<'_>| -> Result<_> {
+            Ok(match u.arbitrary()? {
+                true => Some(Guarded::new(
+                    place(u)?,
+                    &values.many(heads * size * columns),
+                )),
+                false => None,
+            })
+        };
+        let (queries, keys) = (side(u)?, side(u)?);
+        let mut by_offset = vec![0; 2 * positions - 1];
+        for column in &mut by_offset {
+            *column = u.int_in_range(0..=columns as u32 - 1)?;
+        }
+        Ok(Self {
+            queries,
+            keys,
+            columns,
+            by_offset,
+        })
+    }
+
+    fn asked(&self) -> Relative<'_> {
+        Relative {
+            queries: self.queries.as_ref().map(Guarded::as_slice),
+            keys: self.keys.as_ref().map(Guarded::as_slice),
+            columns: self.columns,
+            by_offset: &self.by_offset,
+        }
+    }
+
+    /// The term of one side and the sum of its products' magnitudes: `vector` is the token's, `ahead` how far the other is.
+    fn term(
+        &self,
+        side: Option<&Guarded<f32>>,
+        (head, size): (usize, usize),
+        ahead: isize,
+        vector: impl Fn(usize) -> f64,
+    ) -> (f64, f64) {
+        let Some(side) = side else {
+            return (0.0, 0.0);
+        };
+        let middle = self.by_offset.len() / 2;
+        let column = self.by_offset[middle.wrapping_add_signed(ahead)] as usize;
+        let products = (0..size).map(|at| {
+            let own = side.as_slice()[(head * size + at) * self.columns + column];
+            vector(at) * f64::from(own)
+        });
+        products.fold((0.0, 0.0), |(sum, all), x| (sum + x, all + x.abs()))
+    }
+}
+
 pub(super) fn attention(u: &mut Unstructured<'_>) -> Result<()> {
     let (kv_heads, group, size) = (some(u, 3)?, some(u, 3)?, some(u, 70)?);
     let heads = kv_heads * group;
@@ -81,6 +149,10 @@ pub(super) fn attention(u: &mut Unstructured<'_>) -> Result<()> {
         )),
         false => None,
     };
+    let terms = match u.arbitrary()? {
+        true => Some(Terms::new(u, &mut values, (heads, size), positions)?),
+        false => None,
+    };
     let scale = 1.0 / (size as f32).sqrt();
     let out_place = place(u)?;
     for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
@@ -94,6 +166,7 @@ pub(super) fn attention(u: &mut Unstructured<'_>) -> Result<()> {
                 values: biases.as_slice(),
                 positions,
             }),
+            relative: terms.as_ref().map(Terms::asked),
             reach,
             causal,
             arithmetic,
@@ -130,9 +203,20 @@ pub(super) fn attention(u: &mut Unstructured<'_>) -> Result<()> {
                         let (sum, magnitudes) =
                             products.fold((0.0, 0.0), |(sum, all), x| (sum + x, all + x.abs()));
                         let (scale, bias) = (f64::from(scale), bias(key));
-                        let score = sum * scale + bias;
-                        // One step more than the sum has: the query is scaled first.
-                        let own = sum_off(size + 2, magnitudes * scale) + U * score.abs();
+                        let mut score = sum * scale + bias;
+                        let mut magnitudes = magnitudes * scale;
+                        if let Some(terms) = &terms {
+                            let ahead = key as isize - token as isize;
+                            let query = |at| queries.at(token, head * size + at) * scale;
+                            let of = (head, size);
+                            let by_query = terms.term(terms.queries.as_ref(), of, ahead, query);
+                            let by_key = terms
+                                .term(terms.keys.as_ref(), of, -ahead, |at| keys.at(key, kv + at));
+                            score += by_query.0 + by_key.0;
+                            magnitudes += by_query.1 + by_key.1;
+                        }
+                        // One step more than the sum has: the query is scaled first. Two more are the terms by distance.
+                        let own = sum_off(size + 4, magnitudes) + U * score.abs();
                         off = off.max(own);
                         scores.push((key, score));
                     }
