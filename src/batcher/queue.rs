@@ -422,7 +422,7 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            (any::<bool>(), prop::collection::vec(0usize..200, 1..12)).prop_map(
+            (proptest::bool::ANY, prop::collection::vec(0usize..200, 1..12)).prop_map(
                 |(is_low, texts)| Step::Push(
                     if is_low {
                         Priority::Low
