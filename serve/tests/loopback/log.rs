@@ -1,7 +1,7 @@
 //! What the log says, and what it does not.
 
 use std::io;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
@@ -12,6 +12,12 @@ use crate::running::{MODEL, Running};
 
 const KEY: &str = "sk-secret-of-a-client";
 const TEXT: &str = "a text that is nobody else's business";
+
+/// A second subscriber. While there is one alone, whoever logs at a place first is asked for the subscriber of its own thread, and
+/// the answer holds for all threads: a test that has none would take that place's events from one that has
+/// (`tracing_core::callsite`).
+static SECOND: LazyLock<tracing::Dispatch> =
+    LazyLock::new(|| tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default()));
 
 /// What was logged.
 #[derive(Clone, Default)]
@@ -31,6 +37,7 @@ impl io::Write for Log {
 impl Log {
     /// Everything that is logged on this thread, until the guard goes.
     fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
+        LazyLock::force(&SECOND);
         let log = Self::default();
         let writer = log.clone();
         let subscriber = tracing_subscriber::fmt()
