@@ -422,16 +422,18 @@ mod tests {
 
     fn step() -> impl Strategy<Value = Step> {
         prop_oneof![
-            (proptest::bool::ANY, prop::collection::vec(0usize..200, 1..12)).prop_map(
-                |(is_low, texts)| Step::Push(
+            (
+                proptest::bool::ANY,
+                prop::collection::vec(0usize..200, 1..12)
+            )
+                .prop_map(|(is_low, texts)| Step::Push(
                     if is_low {
                         Priority::Low
                     } else {
                         Priority::Normal
                     },
                     texts
-                )
-            ),
+                )),
             (0usize..30).prop_map(Step::Leave),
             Just(Step::Pick),
         ]

@@ -149,7 +149,8 @@ pub(super) fn attention(u: &mut Unstructured<'_>) -> Result<()> {
         )),
         false => None,
     };
-    let terms = match u.arbitrary()? {
+    // Every head has keys of its own there.
+    let terms = match group == 1 && u.arbitrary()? {
         true => Some(Terms::new(u, &mut values, (heads, size), positions)?),
         false => None,
     };
