@@ -184,8 +184,10 @@ impl ModelSpec {
                 }
                 #[cfg(feature = "image")]
                 ModelTask::EmbedImages => {
-                    let mut decoding = isovec::image::DecodeOptions::default();
-                    decoding.max_pixels = MOST_PIXELS;
+                    let decoding = isovec::image::DecodeOptions {
+                        max_pixels: MOST_PIXELS,
+                        ..isovec::image::DecodeOptions::default()
+                    };
                     let builder = ImageEmbedder::builder(source).config(config);
                     let builder = builder.decoding(decoding).progress(progress);
                     builder.load().await?.into()
