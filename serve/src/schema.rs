@@ -132,6 +132,16 @@ fn null_too(schema: &mut Value) {
     }
 }
 
+/// The field that chooses a model.
+pub(crate) fn model() -> Field {
+    optional(
+        "model",
+        word(
+            "A model's name or alias; without it the first model that does what the route is for.",
+        ),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -155,14 +165,4 @@ mod tests {
         );
         assert_eq!(fields["d"]["anyOf"][2]["type"], "null");
     }
-}
-
-/// The field that chooses a model.
-pub(crate) fn model() -> Field {
-    optional(
-        "model",
-        word(
-            "A model's name or alias; without it the first model that does what the route is for.",
-        ),
-    )
 }

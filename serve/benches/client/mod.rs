@@ -65,6 +65,7 @@ async fn read(stream: &mut TcpStream) -> u16 {
 }
 
 /// The middle of times.
+#[allow(dead_code, reason = "not every benchmark takes one")]
 pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
     times.sort_unstable();
     times[times.len() / 2]
