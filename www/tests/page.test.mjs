@@ -47,6 +47,8 @@ async function start(page) {
 /** Searches, and returns the passages that were found, best first. */
 async function search(page, text) {
   await page.click("#tab-search");
+  // What was found before would be there already.
+  await page.evaluate(() => document.querySelector("#summary").replaceChildren());
   await page.fill("#query", text);
   await page.waitForFunction(() => /to embed/.test(document.querySelector("#summary").textContent));
   // The results of what was typed before may stand there for a moment.
