@@ -119,21 +119,21 @@ fn calls_that_wait_run_together() {
 }
 
 #[test]
-#[ignore = "the call of normal priority is not always seen in the queue, which is not understood yet"]
 fn calls_of_low_priority_leave_their_place_to_others() {
     let (batcher, engine) = batcher(&config());
     let held = busy(&batcher, &engine);
-    let low = call(&batcher.low_priority(), vec![text(&[5; 3]); 3]);
-    patiently("its place", || batcher.counts().texts == 3);
+    // Fewer than a batch holds, which would be put together at once.
+    let low = call(&batcher.low_priority(), vec![text(&[5; 3]); 2]);
+    patiently("its place", || batcher.counts().texts == 2);
     let normal = call(&batcher, vec![text(&[7])]);
-    patiently("its place", || batcher.counts().texts == 4);
+    patiently("its place", || batcher.counts().texts == 3);
     engine.let_go.cancel();
     let vectors = low.join().unwrap().unwrap();
-    assert_eq!(vectors.get(2).unwrap(), wanted(&[5; 3]));
+    assert_eq!(vectors.get(1).unwrap(), wanted(&[5; 3]));
     for call in [held, normal] {
         call.join().unwrap().unwrap();
     }
-    assert_eq!(shapes(&engine), [[1, 1], [1, 1], [3, 3]]);
+    assert_eq!(shapes(&engine), [[1, 1], [1, 1], [2, 3]]);
 }
 
 #[test]
