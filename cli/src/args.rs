@@ -1235,7 +1235,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) request_timeout: Option<Duration>,
 
-    /// How long a client may take for a request's head, and for its body [default: 10s].
+    /// How long a client may take for a request's head, and for its body, and how long it may take nothing of its answer [default: 10s].
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) read_timeout: Option<Duration>,
 
@@ -1356,7 +1356,7 @@ pub(crate) struct Route {
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) request_timeout: Option<Duration>,
 
-    /// How long a client may take for a request's head, and for its body [default: 10s].
+    /// How long a client may take for a request's head, and for its body, and how long it may take nothing of its answer [default: 10s].
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) read_timeout: Option<Duration>,
 

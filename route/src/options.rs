@@ -44,8 +44,8 @@ pub struct RouteOptions {
     /// How long a request may take, from its head to its answer, all tries together. Its headers `x-request-timeout` and
     /// `grpc-timeout` can only shorten it.
     pub request_timeout: Duration,
-    /// How long a client may take for a request's head, and again for its body. Connections without a request are closed
-    /// after the same time.
+    /// How long a client may take for a request's head, and again for its body, and how long it may take nothing of its answer.
+    /// Connections without a request are closed after the same time.
     pub read_timeout: Duration,
     /// How long a connection to a replica may take to open.
     pub connect_timeout: Duration,

@@ -35,8 +35,8 @@ pub struct ServeOptions {
     pub max_connections: usize,
     /// How long a request may take, from its head to its vectors. Its header `x-request-timeout` can only shorten it.
     pub request_timeout: Duration,
-    /// How long a client may take for a request's head, and again for its body. Connections without a request are
-    /// closed after the same time.
+    /// How long a client may take for a request's head, and again for its body, and how long it may take nothing of its answer.
+    /// Connections without a request are closed after the same time.
     pub read_timeout: Duration,
     /// How long a probe of readiness may take through the queue.
     pub probe_timeout: Duration,

@@ -13,30 +13,22 @@ import pytest
 
 DATA = Path(__file__).parents[3] / "tests" / "data"
 
-MODELS = f"""
-[[models]]
-source = "{(DATA / "tiny-bert").as_posix()}"
-name = "embeds"
-[[models]]
-source = "{(DATA / "tiny-classifier").as_posix()}"
-name = "labels"
-[[models]]
-source = "{(DATA / "tiny-reranker").as_posix()}"
-name = "ranks"
-[[models]]
-source = "{(DATA / "tiny-splade").as_posix()}"
-name = "words"
-[[models]]
-source = "{(DATA / "tiny-colbert").as_posix()}"
-name = "tokens"
-"""
+# The folders of the models, by their names.
+MODELS = {
+    "embeds": "tiny-bert",
+    "labels": "tiny-classifier",
+    "ranks": "tiny-reranker",
+    "words": "tiny-splade",
+    "tokens": "tiny-colbert",
+}
 
 
 @pytest.fixture(scope="session")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The server's address, once it is ready; it is told to stop at the end, and has to end well."""
     models = tmp_path_factory.mktemp("serve") / "models.toml"
-    models.write_text(MODELS)
+    entry = '[[models]]\nsource = "{}"\nname = "{}"\n'
+    models.write_text("".join(entry.format((DATA / folder).as_posix(), name) for name, folder in MODELS.items()))
     program = os.environ["ISOVEC_TEST_PROGRAM"]
     options = ["serve", "--models", str(models), "--engine", "portable", "--port", "0", "--log", "json"]
     process = subprocess.Popen([program, *options], stderr=subprocess.PIPE, text=True)
@@ -48,7 +40,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         fields = json.loads(line) if line.startswith("{") else {}
         found = fields.get("address", found)
         loaded += fields.get("message") == "the model is loaded"
-        if found and loaded == 5:
+        if found and loaded == len(MODELS):
             break
     else:
         pytest.fail(said)
@@ -57,6 +49,12 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     yield found
     process.terminate()
     assert process.wait(30) == 0
+
+
+@pytest.fixture(scope="session")
+def names() -> list[str]:
+    """The models' names, in the server's order."""
+    return list(MODELS)
 
 
 @pytest.fixture(scope="session")
