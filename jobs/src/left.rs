@@ -8,15 +8,15 @@ use crate::error::Result;
 use crate::unit::{Unit, UnitId};
 
 /// Names on a page of a listing, as S3 gives them.
-const PAGE: usize = 1000;
+const PAGE: u64 = 1000;
 /// A listing is worth so many looks at least: a small job's end would be one listing after another.
-const FEWEST: usize = 16;
+const FEWEST: u64 = 16;
 
 /// How many looks found a unit finished when one more listing is worth its cost: as many as the listing has pages.
 ///
 /// A listing of what other runs have finished spares all later looks at it. With this rule, looks and pages together are at most
 /// twice what the better of the two would have been.
-pub(crate) fn worth(listed: usize) -> usize {
+pub(crate) fn worth(listed: u64) -> u64 {
     listed.div_ceil(PAGE).max(FEWEST)
 }
 
@@ -27,20 +27,20 @@ pub(crate) struct Left {
     /// A bit for each unit that a later listing had.
     finished: Vec<AtomicU64>,
     /// Looks since the last listing that found a unit finished.
-    found: AtomicUsize,
-    /// The units that the last listing had. One worker lists at a time.
-    listed: Mutex<usize>,
+    found: AtomicU64,
+    /// How many units the last listing had. One worker lists at a time.
+    listed: Mutex<u64>,
 }
 
 impl Left {
-    /// Those of the units that a listing of so many did not have.
-    pub(crate) fn new(units: Vec<(UnitId, Unit)>, listed: usize) -> Self {
+    /// For the units that a listing of `listed` units did not have.
+    pub(crate) fn new(units: Vec<(UnitId, Unit)>, listed: u64) -> Self {
         let words = units.len().div_ceil(u64::BITS as usize);
         Self {
             finished: (0..words).map(|_| AtomicU64::new(0)).collect(),
             units,
             next: AtomicUsize::new(0),
-            found: AtomicUsize::new(0),
+            found: AtomicU64::new(0),
             listed: Mutex::new(listed),
         }
     }
@@ -67,7 +67,7 @@ impl Left {
             return Ok(());
         }
         let finished = list()?;
-        *listed = finished.len();
+        *listed = finished.len() as u64;
         self.found.store(0, Relaxed);
         let rest = self.units.iter().enumerate().skip(self.next.load(Relaxed));
         for (at, _) in rest.filter(|(_, (id, _))| finished.contains(id)) {

@@ -35,7 +35,8 @@
 //! created last. What a killed run left without an entry is whole, and the next run takes it over.
 //!
 //! **There is no scheduler.** Every worker takes the units that are left in an order of its own, looks whether another has
-//! finished one before it begins it, and throws its work away if another was faster.
+//! finished one before it begins it, and throws its work away if another was faster. When enough of its looks were for nothing, it
+//! lists what is finished (`left.rs`).
 //!
 //! **Memory follows units, not rows.** A run knows the ids of the units. Rows are held a chunk at a time, and an output until it
 //! is stored.

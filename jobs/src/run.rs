@@ -94,7 +94,7 @@ pub fn run(spec: &Spec, compute: &dyn Compute, observer: Arc<dyn Observer>) -> R
         stale: (finished.len() - before) as u64,
         ..Report::default()
     };
-    let listed = finished.len();
+    let listed = finished.len() as u64;
     drop(finished);
     context.retry.observer.event(Event::Planned {
         units: report.units,

@@ -13,6 +13,7 @@ use datafusion::logical_expr::{
 use datafusion::scalar::ScalarValue;
 use isovec::ChunkOptions;
 
+use crate::embed::{array, model_name};
 use crate::error::{Error, arguments};
 use crate::models::Models;
 use crate::texts;
@@ -90,7 +91,7 @@ impl ScalarUDFImpl for Chunk {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        texts::check_count(NAME, USAGE, &args, 1, 3)?;
+        texts::check_count(NAME, USAGE, args.arg_fields.len(), 1, 3)?;
         texts::check(NAME, USAGE, &args, 0)?;
         if let Some(&limit) = args.scalar_arguments.get(1) {
             tokens(limit)?;
@@ -106,19 +107,14 @@ impl ScalarUDFImpl for Chunk {
     }
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let scalar = |place: usize| match args.args.get(place) {
-            Some(ColumnarValue::Scalar(value)) => Some(value),
-            _ => None,
-        };
-        let name = scalar(2).and_then(|name| name.try_as_str().flatten());
-        let model = self.models.embedder(NAME, name)?;
+        let model = self.models.embedder(NAME, model_name(&args, 2))?;
         let mut options = ChunkOptions::default();
-        if let Some(limit) = scalar(1)
+        if let Some(ColumnarValue::Scalar(limit)) = args.args.get(1)
             && let Some(tokens) = tokens(Some(limit))?
         {
             options = options.with_max_tokens(tokens);
         }
-        let texts = args.args[0].to_array(args.number_rows)?;
+        let texts = array(&args, 0)?;
         let mut parts = ListBuilder::new(StringBuilder::new());
         for (row, text) in texts::rows(&texts)?.into_iter().enumerate() {
             if let Some(text) = text {

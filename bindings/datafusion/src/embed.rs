@@ -132,7 +132,7 @@ impl ScalarUDFImpl for Embed {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        texts::check_count(self.name, USAGE, &args, 1, 2)?;
+        texts::check_count(self.name, USAGE, args.arg_fields.len(), 1, 2)?;
         texts::check(self.name, USAGE, &args, 0)?;
         let name = texts::literal(self.name, USAGE, &args, 1)?;
         let model = self.models.embedder(self.name, name)?;

@@ -66,7 +66,7 @@ impl ScalarUDFImpl for Rerank {
     }
 
     fn return_field_from_args(&self, args: ReturnFieldArgs<'_>) -> Result<FieldRef> {
-        texts::check_count(NAME, USAGE, &args, 2, 3)?;
+        texts::check_count(NAME, USAGE, args.arg_fields.len(), 2, 3)?;
         texts::check(NAME, USAGE, &args, 0)?;
         texts::check(NAME, USAGE, &args, 1)?;
         let name = texts::literal(NAME, USAGE, &args, 2)?;

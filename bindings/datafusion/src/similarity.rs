@@ -72,10 +72,7 @@ impl ScalarUDFImpl for Similarity {
     }
 
     fn coerce_types(&self, got: &[DataType]) -> Result<Vec<DataType>> {
-        if !(2..=3).contains(&got.len()) {
-            let problem = format!("{} arguments, and 2 to 3 are wanted", got.len());
-            return Err(arguments(NAME, USAGE, problem).into());
-        }
+        texts::check_count(NAME, USAGE, got.len(), 2, 3)?;
         let types = got.iter().enumerate().map(|(place, got)| match place {
             0 | 1 => coerced(got).ok_or_else(|| wrong_type(NAME, USAGE, place, WANTED, got)),
             _ => Ok(DataType::Utf8),

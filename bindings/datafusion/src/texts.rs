@@ -28,11 +28,10 @@ pub(crate) fn check(
 pub(crate) fn check_count(
     function: &str,
     usage: &'static str,
-    args: &ReturnFieldArgs<'_>,
+    got: usize,
     least: usize,
     most: usize,
 ) -> Result<()> {
-    let got = args.arg_fields.len();
     match (least..=most).contains(&got) {
         true => Ok(()),
         false => {

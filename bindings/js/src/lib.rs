@@ -25,6 +25,10 @@
 //! its address and not by name. Bundlers then copy it as it is. A panic in tract ends a module, and another instance at
 //! another address replaces it.
 //!
+//! **What drives a GPU is downloaded where one may compute** (`builds.ts`). Most pages compute on the processor, so the build
+//! `relaxed` is without the feature `webgpu`. The page asks for an adapter (`adapter.ts`) before it chooses a build, and tells its
+//! worker which one it chose.
+//!
 //! **In node an add-on may take the module's place** (`addon.ts`, the crate `isovec-node`). It has the interface that wasm-bindgen
 //! gives a module, so everything above it is the same code, and the tests of programs run on both.
 //!

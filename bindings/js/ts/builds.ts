@@ -5,7 +5,7 @@ import { adapterHere } from "./adapter.js";
  * vectors of an encoder, up to rounding, and the very same with `deterministic_compute`.
  *
  * - `simd128`: runs in every current browser, and has the GPU's path.
- * - `relaxed`: with relaxed SIMD, which multiplies and adds in one step. It has no path for GPUs, which makes it a seventh smaller.
+ * - `relaxed`: with relaxed SIMD, which multiplies and adds in one step. It has no path for GPUs, which makes it a tenth smaller.
  * - `threads`: relaxed SIMD on several threads, in pages that may share memory with workers, and the GPU's path.
  * - `tract`: `simd128` and tract, which runs ONNX models that the others' programs do not take. It is fetched for such a
  *   model alone.

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from conftest import BERT, PORTABLE
-from isovec import ConfigError, Embedder, EmbedderSpec, IncompatibleIndexError, TextError
+from isovec import ConfigError, Embedder, EmbedderSpec, Embeddings, IncompatibleIndexError, TextError
 
 pl = pytest.importorskip("polars")
 
@@ -38,9 +39,18 @@ def test_there_may_be_no_text(embedder: Embedder, texts: list[None]) -> None:
     assert found.dtype == pl.Array(pl.Float32, 32) and found.null_count() == len(found) == len(texts)
 
 
-def test_no_nulls_no_copies(embedder: Embedder) -> None:
-    frame = pl.DataFrame({"text": THERE})
-    assert frame.select(embed("text", embedder))["text"].to_numpy().tobytes() == embedder.embed_passages(THERE).tobytes()
+def test_no_nulls_no_copies(embedder: Embedder, monkeypatch: pytest.MonkeyPatch) -> None:
+    computed: list[Embeddings] = []
+    compute = EmbedderSpec.embeddings
+
+    def keep(spec: EmbedderSpec, texts: Any) -> Embeddings:
+        computed.append(compute(spec, texts))
+        return computed[-1]
+
+    monkeypatch.setattr(EmbedderSpec, "embeddings", keep)
+    vectors = pl.DataFrame({"text": THERE}).select(embed("text", embedder))["text"].to_numpy()
+    assert vectors.tobytes() == embedder.embed_passages(THERE).tobytes()
+    assert vectors.ctypes.data == computed[-1].numpy().ctypes.data
 
 
 def test_lazy_frames_stream_and_group(embedder: Embedder, tmp_path: Path) -> None:

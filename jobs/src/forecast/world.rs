@@ -223,7 +223,7 @@ impl World<'_> {
             listing,
             ..
         } = &mut self.processes[process];
-        let worth = left::worth(usize::try_from(*names).unwrap_or(usize::MAX)) as u64;
+        let worth = left::worth(*names);
         let mut looks = 0;
         let mut found = None;
         for unit in order.iter_mut().flatten() {
@@ -252,8 +252,7 @@ impl World<'_> {
     /// Lists what is finished, where the looks of the process make that worth it.
     fn list_anew(&mut self, thread: usize, now: Time) {
         let process = &mut self.processes[thread / self.threads as usize];
-        let names = usize::try_from(process.names).unwrap_or(usize::MAX);
-        if process.listing.is_some() || process.found < left::worth(names) as u64 {
+        if process.listing.is_some() || process.found < left::worth(process.names) {
             return self.seek(thread, now);
         }
         (process.listing, process.names) = (Some(now), self.done);

@@ -30,12 +30,13 @@ const VENV: Venv = Venv {
         "openai==3.57.0",
         "pandas==3.1.1",
         "polars==2.1.0",
-        // Daft allows no newer ones of these two: below 26, and below 4.68.
+        // Daft allows none from 26 on.
         "pyarrow==25.0.1",
         "pyspark==4.3.0",
         "pytest==9.2.0",
         "ray[data]==2.60.0",
         "schemathesis==4.32.5",
+        // Daft allows none from 4.68 on.
         "tqdm==4.67.3",
         "tritonclient[grpc,http]==2.73.0",
     ],

@@ -36,7 +36,8 @@ def embed(
 ) -> daft.Expression:
     """The vectors of a column of texts, of Daft's type `Embedding`. A text that is null has a null.
 
-    Takes what `EmbedderSpec` takes, or one. `max_concurrency`, `use_process`, `cpus` and `gpus` are those of `daft.cls`.
+    Takes what `EmbedderSpec` takes, or one. `max_concurrency`, `use_process`, `cpus` and `gpus` are those of `daft.cls`,
+    `batch_size` that of `daft.method.batch`.
 
     >>> import daft
     >>> from isovec.daft import embed
