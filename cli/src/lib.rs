@@ -59,6 +59,11 @@ use crate::error::CliError;
 /// The program.
 pub fn main() -> ExitCode {
     let args = Args::parse();
+    // Before what sends traces has a thread.
+    #[cfg(any(feature = "serve", feature = "route"))]
+    if is_server(&args.command) {
+        server::keep_few_heaps();
+    }
     #[cfg(all(feature = "otlp", any(feature = "route", feature = "serve")))]
     let traces = match traces(&args.command) {
         Ok(traces) => traces,
@@ -107,6 +112,17 @@ fn failed(error: &CliError) -> ExitCode {
         eprintln!("isovec: {error}");
     }
     ExitCode::from(error.exit_code())
+}
+
+#[cfg(any(feature = "serve", feature = "route"))]
+fn is_server(command: &Command) -> bool {
+    match command {
+        #[cfg(feature = "serve")]
+        Command::Serve(_) => true,
+        #[cfg(feature = "route")]
+        Command::Route(_) => true,
+        _ => false,
+    }
 }
 
 /// The way to the collector that a server is told of.

@@ -8,14 +8,15 @@ use futures_util::{Stream, StreamExt as _};
 use crate::error::{CliError, Result};
 
 /// Has glibc keep as many heaps as there are cores, and not eight times as many: a server's threads come and go, and what each of so
-/// many heaps keeps for later grows with the requests. `MALLOC_ARENA_MAX` says otherwise. Elsewhere it does nothing.
-fn keep_few_heaps() {
+/// many heaps keeps for later grows with the requests. `MALLOC_ARENA_MAX` says otherwise. Elsewhere it does nothing. No other thread
+/// may have been started.
+pub(crate) fn keep_few_heaps() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]
     if std::env::var_os("MALLOC_ARENA_MAX").is_none()
         && let Ok(cores) = std::thread::available_parallelism()
     {
         let heaps = i32::try_from(cores.get()).unwrap_or(i32::MAX);
-        // SAFETY: it only sets a number that glibc looks at when a thread first allocates, and no other thread was started yet.
+        // SAFETY: it only sets a number that glibc looks at when a thread first allocates, and there is no other thread.
         unsafe {
             libc::mallopt(libc::M_ARENA_MAX, heaps);
         }
@@ -25,7 +26,6 @@ fn keep_few_heaps() {
 /// Runs something on threads of its own, which errors call `threads`. What clients have left of their work when it ends, those
 /// that are gone and those that do not read, is not waited for.
 pub(crate) fn on_threads<T>(threads: &str, work: impl Future<Output = T>) -> Result<T> {
-    keep_few_heaps();
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

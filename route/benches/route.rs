@@ -6,22 +6,20 @@
 //! `isovec-serve`'s, in the same process.
 #![allow(clippy::unwrap_used, reason = "a benchmark ends at the first surprise")]
 
-#[path = "../../serve/benches/client/mod.rs"]
-mod client;
+#[path = "../../serve/benches/common/mod.rs"]
+mod common;
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use isovec::{Embedder, EmbeddingConfig};
 use isovec_route::{RouteOptions, Router};
-use isovec_serve::{ServeOptions, Server};
-use isovec_test_support::{Which, minilm, tiny_model};
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinSet;
 
-use client::{Client, median};
+use common::client::Client;
+use common::{median, model, serve};
 
 const TEXT: &str = "the quick brown fox jumps over the lazy dog";
 
@@ -34,17 +32,10 @@ const CLIENTS: usize = 16;
 fn main() {
     let runtime = || Builder::new_multi_thread().enable_all().build().unwrap();
     let (main, stays, dies) = (runtime(), runtime(), runtime());
-    let source = minilm().unwrap_or_else(tiny_model);
-    let config = Which::Portable.configure(EmbeddingConfig::default());
-    let embedder = main.block_on(async {
-        Embedder::builder(source)
-            .config(config)
-            .load()
-            .await
-            .unwrap()
-    });
-    let first = serve(&stays, embedder.clone());
-    let second = serve(&dies, embedder.clone());
+    let embedder = main.block_on(model());
+    // Each server has threads of its own.
+    let first = stays.block_on(serve(embedder.clone()));
+    let second = dies.block_on(serve(embedder.clone()));
     println!("{} on {}", embedder.model_name(), embedder.provider());
     main.block_on(async {
         let router = route(&[first]).await;
@@ -52,17 +43,6 @@ fn main() {
         let router = route(&[first, second]).await;
         lost(router, dies).await;
     });
-}
-
-/// A server with threads of its own.
-fn serve(runtime: &Runtime, embedder: Embedder) -> SocketAddr {
-    runtime.block_on(async {
-        let any = (Ipv4Addr::LOCALHOST, 0).into();
-        let server = Server::bind(any, ServeOptions::default()).await.unwrap();
-        let address = server.address().unwrap();
-        tokio::spawn(server.run(async { Ok(embedder) }, std::future::pending()));
-        address
-    })
 }
 
 async fn route(replicas: &[SocketAddr]) -> SocketAddr {

@@ -75,16 +75,10 @@ impl Router {
                 async move { Ok::<_, Infallible>(front::answer(app, request.map(Body::new)).await) }
             })
         };
-        let connections = Connections::accept(
-            listener,
-            service,
-            Terms {
-                most: options.max_connections,
-                time: options.read_timeout,
-                #[cfg(feature = "tls")]
-                tls: options.tls.clone(),
-            },
-        );
+        let terms = Terms::new(options.max_connections, options.read_timeout);
+        #[cfg(feature = "tls")]
+        let terms = terms.with_tls(options.tls.clone());
+        let connections = Connections::accept(listener, service, terms);
         let mut beside = JoinSet::new();
         beside.spawn(probes(Arc::clone(&app)));
         if let Some(socket) = options.notify_socket.clone() {

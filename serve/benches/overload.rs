@@ -8,21 +8,19 @@
 //! `cargo bench -p isovec-serve --bench overload`, on all-MiniLM-L6-v2 where set-up put it, else on the tiny model.
 #![allow(clippy::unwrap_used, reason = "a benchmark ends at the first surprise")]
 
-mod client;
+mod common;
 
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
-use isovec::{Embedder, EmbeddingConfig};
-use isovec_serve::{ServeOptions, Server};
-use isovec_test_support::{Which, minilm, tiny_model};
 use tokio::task::JoinSet;
 use tokio::time::sleep_until;
 
-use client::Client;
+use common::client::Client;
+use common::{median, model, serve};
 
 /// The default of `batching.target_latency`.
 const TARGET: Duration = Duration::from_millis(100);
@@ -39,24 +37,11 @@ const TIMES: f64 = 10.0;
 /// What came of requests: the times of each status.
 type Times = BTreeMap<u16, Vec<Duration>>;
 
-fn main() {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(measure());
-}
-
-async fn measure() {
-    let source = minilm().unwrap_or_else(tiny_model);
-    let config = Which::Portable.configure(EmbeddingConfig::default());
-    let embedder = Embedder::builder(source).config(config).load().await;
-    let embedder = embedder.unwrap();
+#[tokio::main]
+async fn main() {
+    let embedder = model().await;
     println!("{} on {}", embedder.model_name(), embedder.provider());
-    let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), ServeOptions::default());
-    let server = server.await.unwrap();
-    let address = server.address().unwrap();
-    tokio::spawn(server.run(async { Ok(embedder) }, std::future::pending()));
+    let address = serve(embedder).await;
 
     let text = "the quick brown fox jumps over the lazy dog ".repeat(14);
     let head = format!("x-request-timeout: {}ms\r\n", 2 * TARGET.as_millis());
@@ -73,10 +58,9 @@ async fn measure() {
             all.entry(status).or_default().extend(times);
         }
     }
-    parts.sort_unstable_by(f64::total_cmp);
     println!(
         "served of what can be, at the median of {ROUNDS} rounds: {:.3}",
-        parts[ROUNDS / 2]
+        median(parts)
     );
     for (status, mut times) in all {
         times.sort_unstable();

@@ -4,41 +4,22 @@
 //! `cargo bench -p isovec-serve --bench serve`, on all-MiniLM-L6-v2 where set-up put it, else on the tiny model.
 #![allow(clippy::unwrap_used, reason = "a benchmark ends at the first surprise")]
 
-mod client;
+mod common;
 
-use std::net::Ipv4Addr;
 use std::time::Instant;
 
-use isovec::{Embedder, EmbeddingConfig};
-use isovec_serve::{ServeOptions, Server};
-use isovec_test_support::{Which, minilm, tiny_model};
-
-use client::{Client, median};
+use common::client::Client;
+use common::{median, model, serve};
 
 const TEXT: &str = "the quick brown fox jumps over the lazy dog";
 
 const ROUNDS: usize = 2000;
 const WARM_UP: usize = 200;
 
-fn main() {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .unwrap()
-        .block_on(measure());
-}
-
-async fn measure() {
-    let source = minilm().unwrap_or_else(tiny_model);
-    let config = Which::Portable.configure(EmbeddingConfig::default());
-    let embedder = Embedder::builder(source).config(config).load().await;
-    let embedder = embedder.unwrap();
-    let options = ServeOptions::default();
-    let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), options);
-    let server = server.await.unwrap();
-    let address = server.address().unwrap();
-    let served = embedder.clone();
-    tokio::spawn(server.run(async { Ok(served) }, std::future::pending()));
+#[tokio::main]
+async fn main() {
+    let embedder = model().await;
+    let address = serve(embedder.clone()).await;
 
     let mut client = Client::connect(address, TEXT).await;
     let (mut library, mut http) = (Vec::new(), Vec::new());

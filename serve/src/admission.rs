@@ -133,13 +133,7 @@ impl Gate {
 
     /// Completes when nobody is let in any more.
     pub(crate) async fn closes(&self) {
-        let closing = self.closing.notified();
-        tokio::pin!(closing);
-        // Before the look, so that it is not closed unnoticed between the two.
-        closing.as_mut().enable();
-        if !self.is_closed() {
-            closing.await;
-        }
+        self.until(&self.closing, |state| state.closed).await;
     }
 
     pub(crate) fn is_closed(&self) -> bool {
@@ -148,15 +142,21 @@ impl Gate {
 
     /// Completes when nobody is inside.
     pub(crate) async fn empty(&self) {
+        let is_empty = |state: &State| state.now.requests == 0;
+        self.until(&self.empty, is_empty).await;
+    }
+
+    /// Completes when the state is so, which `told` is told of.
+    async fn until(&self, told: &Notify, is: impl Fn(&State) -> bool) {
         loop {
-            let left = self.empty.notified();
-            tokio::pin!(left);
-            // Before the look, so that nobody leaves unnoticed between the two.
-            left.as_mut().enable();
-            if self.lock().now.requests == 0 {
+            let told = told.notified();
+            tokio::pin!(told);
+            // Before the look, so that nothing changes unnoticed between the two.
+            told.as_mut().enable();
+            if is(&self.lock()) {
                 return;
             }
-            left.await;
+            told.await;
         }
     }
 

@@ -121,16 +121,10 @@ impl Server {
         let Self { listener, app } = self;
         let options = &app.options;
         let service = MapRequest::new(router(Arc::clone(&app)), dialect::fold);
-        let connections = Connections::accept(
-            listener,
-            service,
-            Terms {
-                most: options.max_connections,
-                time: options.read_timeout,
-                #[cfg(feature = "tls")]
-                tls: options.tls.clone(),
-            },
-        );
+        let terms = Terms::new(options.max_connections, options.read_timeout);
+        #[cfg(feature = "tls")]
+        let terms = terms.with_tls(options.tls.clone());
+        let connections = Connections::accept(listener, service, terms);
 
         let ready = app.options.notify_socket.clone().map(|socket| {
             let app = Arc::clone(&app);

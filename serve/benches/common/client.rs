@@ -1,7 +1,6 @@
 //! A client with one open connection, which asks for the vector of one text again and again.
 
 use std::net::SocketAddr;
-use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -62,11 +61,4 @@ async fn read(stream: &mut TcpStream) -> u16 {
             return status;
         }
     }
-}
-
-/// The middle of times.
-#[allow(dead_code, reason = "not every benchmark takes one")]
-pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
 }

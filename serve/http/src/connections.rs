@@ -44,14 +44,33 @@ const PAUSE: Duration = Duration::from_millis(50);
 /// What bounds connections, and what is around them.
 #[derive(Debug, Clone)]
 pub struct Terms {
-    /// How many may be open; more wait to be accepted.
-    pub most: usize,
-    /// How long a client has for its handshake, for the head of a request, and for nothing at all; and how long it may take nothing
-    /// of an answer.
-    pub time: Duration,
+    most: usize,
+    time: Duration,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
+}
+
+impl Terms {
+    /// How many may be open; more wait to be accepted. And how long a client has for its handshake, for the head of a request, and for
+    /// nothing at all, and may take nothing of an answer.
+    ///
+    /// There is no TLS. It is no parameter, because whoever is built without it may stand beside somebody who is built with it.
+    pub fn new(most: usize, time: Duration) -> Self {
+        Self {
+            most,
+            time,
+            #[cfg(feature = "tls")]
+            tls: None,
+        }
+    }
+
     /// Every connection is of TLS, if there is any.
     #[cfg(feature = "tls")]
-    pub tls: Option<Tls>,
+    #[must_use]
+    pub fn with_tls(mut self, tls: Option<Tls>) -> Self {
+        self.tls = tls;
+        self
+    }
 }
 
 /// The connections of a port.

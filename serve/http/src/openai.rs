@@ -20,11 +20,21 @@ struct Row<E> {
     embedding: E,
 }
 
-/// Tokens that the model saw.
+/// Tokens that the model saw, as Jina's answers have them, too.
 #[derive(Debug, Serialize)]
-struct Usage {
+pub struct Usage {
     prompt_tokens: u64,
     total_tokens: u64,
+}
+
+impl Usage {
+    /// That the model saw so many.
+    pub fn of(tokens: u64) -> Self {
+        Self {
+            prompt_tokens: tokens,
+            total_tokens: tokens,
+        }
+    }
 }
 
 impl<'a, E, T> Answer<'a, E, T> {
@@ -45,10 +55,7 @@ impl<'a, E, T> Answer<'a, E, T> {
             object: "list",
             data: vectors.enumerate().map(row).collect(),
             model,
-            usage: Usage {
-                prompt_tokens: tokens,
-                total_tokens: tokens,
-            },
+            usage: Usage::of(tokens),
             fingerprint,
             truncated,
         }

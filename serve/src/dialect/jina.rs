@@ -9,6 +9,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use isovec::{ModelTask, MultiVectorEmbeddings, MultiVectorOptions, Prompt};
 use isovec_http::Dialect;
+use isovec_http::openai::Usage;
 use serde::ser::SerializeSeq as _;
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::json;
@@ -94,13 +95,6 @@ struct Answer<'a> {
     truncated: &'a [usize],
 }
 
-/// Tokens that the model saw.
-#[derive(Serialize)]
-struct Usage {
-    prompt_tokens: u64,
-    total_tokens: u64,
-}
-
 /// The rows of all texts, to be written.
 struct Rows<'a> {
     set: &'a MultiVectorEmbeddings,
@@ -169,10 +163,7 @@ async fn embedded(call: &mut Call, request: Request) -> Result<Response, Failure
             object: "list",
             data: Rows { set: &set, format },
             model: &name,
-            usage: Usage {
-                prompt_tokens: tokens,
-                total_tokens: tokens,
-            },
+            usage: Usage::of(tokens),
             fingerprint: &fingerprint,
             truncated: &truncated,
         })

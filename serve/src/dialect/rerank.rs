@@ -11,6 +11,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use isovec::{ModelTask, RankOptions, Ranked, Scores};
 use isovec_http::Dialect;
+use isovec_http::openai::Usage;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -184,14 +185,7 @@ struct Document<'a> {
     text: &'a str,
 }
 
-/// Tokens that the model saw, as Jina has it.
-#[derive(Serialize)]
-struct Usage {
-    prompt_tokens: u64,
-    total_tokens: u64,
-}
-
-/// The same as Cohere has it.
+/// Tokens that the model saw, as Cohere has it.
 #[derive(Serialize)]
 struct Meta {
     tokens: InputTokens,
@@ -316,10 +310,7 @@ async fn results(call: &mut Call, asked: Asked, documents: Documents) -> Result<
             object: "list",
             model: &served.name,
             results: ranked.iter().take(top_n).map(result).collect(),
-            usage: Usage {
-                prompt_tokens: tokens,
-                total_tokens: tokens,
-            },
+            usage: Usage::of(tokens),
             meta: Meta {
                 tokens: InputTokens {
                     input_tokens: tokens,

@@ -1,17 +1,15 @@
 //! The Open Inference Protocol over gRPC: real frames of HTTP/2, messages written by hand.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, Request};
 use isovec::EmbeddingConfig;
 use isovec_http::coding::Coding;
-use isovec_serve::Server;
 use proptest::prelude::*;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 use tokio::task::AbortHandle;
 
 use crate::running::{MODEL, Running, options, tiny, waits_for};
@@ -282,32 +280,19 @@ async fn the_health_service_says_whether_the_server_is_ready() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_watches_is_told_when_the_server_is_ready_and_when_it_stops() {
-    let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), options());
-    let server = server.await.unwrap();
-    let address = server.address().unwrap();
-    let (load, loaded) = oneshot::channel();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let ended = tokio::spawn(
-        server.run(async move { Ok(loaded.await.unwrap()) }, async move {
-            stopped.await.unwrap()
-        }),
-    );
+    let (server, load) = Running::without_model(options()).await;
     let watch = "grpc.health.v1.Health/Watch";
-    let stream = TcpStream::connect(address).await.unwrap();
+    let stream = TcpStream::connect(server.address).await.unwrap();
     let (answer, driven) = begun_on(stream, watch, &[], &framed(&[])).await;
     let mut said = answer.into_body();
-    let mut stops = Some(stop);
-    let mut load = Some(load);
-    for status in [2, 1, 2] {
-        let message = said.data().await.unwrap().unwrap();
-        assert_eq!(message, framed(&[1 << 3, status]));
-        match load.take() {
-            Some(load) => load.send(tiny(EmbeddingConfig::default()).await).unwrap(),
-            None if status == 1 => stops.take().unwrap().send(()).unwrap(),
-            None => {}
-        }
-    }
-    assert!(said.data().await.is_none());
+    let mut next = async || said.data().await.map(Result::unwrap);
+    let told = |status| Some(framed(&[1 << 3, status]).into());
+    assert_eq!(next().await, told(2));
+    load.send(tiny(EmbeddingConfig::default()).await).unwrap();
+    assert_eq!(next().await, told(1));
+    let ended = server.begin_stop();
+    assert_eq!(next().await, told(2));
+    assert_eq!(next().await, None);
     let trailers = said.trailers().await.unwrap().unwrap();
     assert_eq!(trailers["grpc-status"], "14");
     ended.await.unwrap().unwrap();

@@ -9,7 +9,6 @@ use isovec_test_support::data;
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
-use tokio::sync::oneshot;
 
 use crate::client::{self, send};
 use crate::running::{MODEL, Running, options, tiny, waits_for};
@@ -34,17 +33,8 @@ async fn waiting(server: &Running) -> TcpStream {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_port_is_open_before_the_model_is_there() {
-    let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), options())
-        .await
-        .unwrap();
-    let address = server.address().unwrap();
-    let (load, loaded) = oneshot::channel();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let ended = tokio::spawn(
-        server.run(async move { Ok(loaded.await.unwrap()) }, async move {
-            stopped.await.unwrap()
-        }),
-    );
+    let (server, load) = Running::without_model(options()).await;
+    let address = server.address;
     assert_eq!(send(address, LIVE).await.status, 200);
     let unready = send(address, READY).await;
     assert_eq!(unready.status, 503);
@@ -57,8 +47,7 @@ async fn the_port_is_open_before_the_model_is_there() {
     load.send(tiny(EmbeddingConfig::default()).await).unwrap();
     while send(address, READY).await.status != 200 {}
     assert_eq!(send(address, &embed()).await.status, 200);
-    stop.send(()).unwrap();
-    ended.await.unwrap().unwrap();
+    server.stop().await.unwrap();
     assert!(
         TcpStream::connect(address).await.is_err(),
         "the port is closed"
@@ -180,23 +169,14 @@ async fn a_service_manager_hears_when_requests_are_answered_and_when_the_server_
     let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
     let mut options = options();
     options.notify_socket = Some(path.into_os_string());
-    let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), options);
-    let server = server.await.unwrap();
-    let address = server.address().unwrap();
-    let (load, loaded) = oneshot::channel();
-    let (stop, stopped) = oneshot::channel::<()>();
-    let ended = tokio::spawn(
-        server.run(async move { Ok(loaded.await.unwrap()) }, async move {
-            stopped.await.unwrap()
-        }),
-    );
+    let (server, load) = Running::without_model(options).await;
     let mut said = [0; 64];
-    assert_eq!(send(address, LIVE).await.status, 200);
+    assert_eq!(send(server.address, LIVE).await.status, 200);
     assert!(socket.try_recv(&mut said).is_err(), "no model is there");
     load.send(tiny(EmbeddingConfig::default()).await).unwrap();
     let length = socket.recv(&mut said).await.unwrap();
     assert_eq!(&said[..length], b"READY=1");
-    stop.send(()).unwrap();
+    let ended = server.begin_stop();
     let length = socket.recv(&mut said).await.unwrap();
     assert_eq!(&said[..length], b"STOPPING=1");
     ended.await.unwrap().unwrap();

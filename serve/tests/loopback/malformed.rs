@@ -38,6 +38,9 @@ const ENHANCE_YOUR_CALM: u8 = 11;
 /// The largest frame that a peer takes unless it says otherwise.
 const LARGEST_FRAME: usize = 16 << 10;
 
+/// What [`last`] holds.
+const LAST: &[u8] = b"the-last";
+
 const WHOLE: u8 = END_HEADERS | END_STREAM;
 
 /// A connection that has begun.
@@ -66,6 +69,16 @@ fn literal(name: &str, value: &str) -> Vec<u8> {
         field.extend(word.bytes());
     }
     field
+}
+
+/// A ping behind everything else: whoever answers it has read what stands before it.
+fn last() -> Vec<u8> {
+    frame(PING, 0, 0, LAST)
+}
+
+/// Whether a frame answers [`last`].
+fn is_last(frame: &Frame) -> bool {
+    frame.kind == PING && frame.payload == LAST
 }
 
 /// What a setting is set to.
@@ -308,15 +321,14 @@ async fn frames_that_break_the_rules_are_refused() {
         let mut stream = begun(&server).await;
         // A server that has seen enough may be gone.
         let _ = stream.write_all(&bytes).await;
-        let _ = stream.write_all(&frame(PING, 0, 0, b"the-last")).await;
+        let _ = stream.write_all(&last()).await;
         let (mut found, mut answered) = (Vec::new(), 0);
         while let Some(frame) = next(&mut stream).await {
             found.extend(error(&frame));
-            if frame.kind == PING && frame.payload == b"the-last" {
+            if is_last(&frame) {
                 answered += 1;
                 // The answer to a ping overtakes the end of a stream, and that to a second one does not.
-                let again = crate::http2::frame(PING, 0, 0, b"the-last");
-                let _ = stream.write_all(&again).await;
+                let _ = stream.write_all(&last()).await;
                 if answered == 2 {
                     break;
                 }
@@ -349,12 +361,12 @@ async fn flood(
         while left > 0 && writes.write_all(&again(times - left)).await.is_ok() {
             left -= 1;
         }
-        let _ = writes.write_all(&frame(PING, 0, 0, b"the-last")).await;
+        let _ = writes.write_all(&last()).await;
         (writes, left)
     });
     let mut found = Vec::new();
     while let Some(frame) = next(&mut reads).await {
-        if frame.kind == PING && frame.payload == b"the-last" {
+        if is_last(&frame) {
             break;
         }
         found.extend(error(&frame));
@@ -392,13 +404,10 @@ async fn a_small_head_that_becomes_a_large_one_is_refused() {
     let mut stream = begun(&server).await;
     let request = frame(HEADERS, WHOLE, 1, &head);
     stream.write_all(&request).await.unwrap();
-    stream
-        .write_all(&frame(PING, 0, 0, b"the-last"))
-        .await
-        .unwrap();
+    stream.write_all(&last()).await.unwrap();
     let mut refused = false;
     while let Some(frame) = next(&mut stream).await {
-        if frame.kind == PING && frame.payload == b"the-last" {
+        if is_last(&frame) {
             break;
         }
         // `:status` with a literal value, of the static table's name 8, or an error.
@@ -449,10 +458,7 @@ async fn one_connection_has_a_bound_of_requests_and_leaves_nothing_when_it_goes(
         let request = frame(HEADERS, END_HEADERS, 2 * at + 1, &post());
         stream.write_all(&request).await.unwrap();
     }
-    stream
-        .write_all(&frame(PING, 0, 0, b"the-last"))
-        .await
-        .unwrap();
+    stream.write_all(&last()).await.unwrap();
     let (mut most, mut refused) = (None, 0);
     while let Some(frame) = next(&mut stream).await {
         if frame.kind == SETTINGS && frame.flags & ACK == 0 {
@@ -462,7 +468,7 @@ async fn one_connection_has_a_bound_of_requests_and_leaves_nothing_when_it_goes(
         }
         assert_ne!(frame.kind, GOAWAY);
         refused += u64::from(error(&frame) == Some(REFUSED_STREAM));
-        if frame.kind == PING && frame.payload == b"the-last" {
+        if is_last(&frame) {
             break;
         }
     }

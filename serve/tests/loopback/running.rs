@@ -69,12 +69,33 @@ impl<H: Into<Model> + Clone + Send + 'static> Running<H> {
 
     /// The same before anybody has asked it anything.
     pub(crate) async fn begin(model: H, options: ServeOptions) -> Self {
+        let served = model.clone();
+        Self::serving(model, async { served }, options).await
+    }
+}
+
+impl Running<()> {
+    /// A server that has no model yet, and what gives it one.
+    pub(crate) async fn without_model(options: ServeOptions) -> (Self, oneshot::Sender<Embedder>) {
+        let (load, loaded) = oneshot::channel();
+        let server = Self::serving((), async { loaded.await.unwrap() }, options).await;
+        (server, load)
+    }
+}
+
+impl<H> Running<H> {
+    /// A server of a model that may come later.
+    async fn serving<M: Into<Model> + Send + 'static>(
+        model: H,
+        served: impl Future<Output = M> + Send + 'static,
+        options: ServeOptions,
+    ) -> Self {
         let any = (Ipv4Addr::LOCALHOST, 0).into();
         let server = Server::bind(any, options).await.unwrap();
         let address = server.address().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let served = model.clone();
-        let ended = tokio::spawn(server.run(async { Ok(served) }, async {
+        let served = async { Ok(served.await) };
+        let ended = tokio::spawn(server.run(served, async {
             let _ = stopped.await;
         }));
         Self {
@@ -84,9 +105,7 @@ impl<H: Into<Model> + Clone + Send + 'static> Running<H> {
             ended,
         }
     }
-}
 
-impl<H> Running<H> {
     pub(crate) async fn raw(&self, request: &[u8]) -> Answer {
         client::send(self.address, request).await
     }
