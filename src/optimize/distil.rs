@@ -29,6 +29,8 @@ pub(super) struct Distilled {
     /// The share of the variance that is kept.
     pub(super) explained: f64,
     pub(super) precision: Precision,
+    /// Components of a vector.
+    pub(super) dimension: usize,
 }
 
 /// Makes a static model of vectors of so many components. `bundle` is what `source` holds.
@@ -100,6 +102,7 @@ pub(super) async fn make(
             StaticPrecision::Int8 => Precision::Int8,
             _ => Precision::F32,
         },
+        dimension: table.width,
     })
 }
 
@@ -109,6 +112,7 @@ pub(super) fn write(made: &Distilled, folder: &Path) -> Result<Written> {
         files: Vec::new(),
         bytes: 0,
         precision: made.precision,
+        dimension: Some(made.dimension),
     };
     for (name, content) in &made.files {
         let path = folder.join(name);

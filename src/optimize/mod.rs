@@ -79,16 +79,12 @@ pub fn optimize(
         })
         .await?;
         let steps = made.steps(&config);
-        let texts = match (options.texts, options.keep_tokens_of) {
-            (texts, Some(kept)) if texts.is_empty() => kept,
-            (texts, _) => texts,
-        };
-        let cancel = options.watch.cancel;
+        let (texts, cancel) = (options.comparing(), &options.watch.cancel);
         let measured = match texts.is_empty() || options.uncompared {
             true => None,
             false => {
                 let result = ModelSource::from(made.fresh.path());
-                Some(measure::compare(source, result, &config, texts, &cancel).await?)
+                Some(measure::compare(source, result, &config, texts.to_vec(), cancel).await?)
             }
         };
         cancel.check()?;
@@ -111,6 +107,7 @@ pub fn optimize(
             matrices: made.matrices,
             files: files.collect(),
             bytes: made.written.bytes,
+            dimension: made.written.dimension,
         })
     })
 }
@@ -135,6 +132,7 @@ struct Written {
     files: Vec<PathBuf>,
     bytes: u64,
     precision: Precision,
+    dimension: Option<usize>,
 }
 
 /// Makes the model in a folder beside the one that is wanted.
@@ -182,6 +180,7 @@ async fn make(
                 files: exported.files,
                 bytes: exported.bytes,
                 precision: exported.precision,
+                dimension: exported.dimension,
             };
             (written, None)
         }

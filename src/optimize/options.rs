@@ -119,12 +119,19 @@ impl OptimizeOptions {
         self
     }
 
+    /// The texts that are compared.
+    pub(super) fn comparing(&self) -> &[String] {
+        match &self.keep_tokens_of {
+            Some(kept) if self.texts.is_empty() => kept,
+            _ => &self.texts,
+        }
+    }
+
     /// The texts that are observed.
     pub(super) fn calibrating(&self) -> &[String] {
-        match (&self.texts, &self.keep_tokens_of) {
-            _ if !self.calibrate_with.is_empty() => &self.calibrate_with,
-            (texts, Some(kept)) if texts.is_empty() => kept,
-            (texts, _) => texts,
+        match self.calibrate_with.is_empty() {
+            true => self.comparing(),
+            false => &self.calibrate_with,
         }
     }
 

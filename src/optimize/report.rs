@@ -35,6 +35,8 @@ pub struct Report {
     pub files: Vec<PathBuf>,
     /// Bytes of all of them.
     pub bytes: u64,
+    /// Components of a vector, where the result says it.
+    pub dimension: Option<usize>,
 }
 
 /// The size of a model.
@@ -317,6 +319,7 @@ mod tests {
             matrices: Vec::new(),
             files: Vec::new(),
             bytes: 0,
+            dimension: Some(3),
         };
         let markdown = report.to_markdown();
         assert!(

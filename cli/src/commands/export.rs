@@ -65,6 +65,7 @@ fn in_four_bits(args: &Export) -> Result<()> {
     if args.json {
         return commands::print_json(&json!({
             "files": report.files,
+            "dimension": report.dimension,
             "weights_identity": report.after.weights_identity,
             "precision": "int4",
             "weights_bytes": report.after.weights_bytes,

@@ -438,6 +438,20 @@ fn an_export_in_small_weights_is_a_model_again() {
     };
     let [f32, f16, int8] = ["f32", "f16", "int8"].map(size);
     assert!(int8 < f16 && f16 < f32, "{int8} {f16} {f32}");
+    // In 4 bits it is told as in any other.
+    let [wanted, found] = ["f16", "int4"].map(|dtype| {
+        let out = folder.path().join(dtype).display().to_string();
+        let args = ["export", "--dtype", dtype, "-o", &out, "--json"];
+        let told: Value = serde_json::from_str(&stdout(&mut isovec(&args))).expect("JSON");
+        let names: Vec<String> = told
+            .as_object()
+            .expect("an object")
+            .keys()
+            .cloned()
+            .collect();
+        (names, told["dimension"].as_u64().expect("a number"))
+    });
+    assert_eq!(found, wanted);
 }
 
 #[test]

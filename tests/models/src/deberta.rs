@@ -6,7 +6,9 @@ use serde_json::{Value, json};
 
 use crate::checkpoint::Checkpoint;
 use crate::models::{HIDDEN, Maker, VOCABULARY, WIDE};
-use crate::reference::{Rows, activate, add, each, layer_norm, linear, row, size, sum};
+use crate::reference::{
+    BERT_NAMES, Rows, add, after_attention, average, each, layer_norm, linear, product, row, size,
+};
 
 /// A model of a configuration's sizes.
 pub fn deberta_like(seed: u64, config: Value) -> Checkpoint {
@@ -49,9 +51,7 @@ pub fn deberta_like(seed: u64, config: Value) -> Checkpoint {
             maker.linear(&name(&format!("attention.{part}")), hidden, hidden, true);
         }
         maker.norm(&name("attention.output.LayerNorm"), hidden, true);
-        maker.linear(&name("intermediate.dense"), hidden, wide, true);
-        maker.linear(&name("output.dense"), wide, hidden, true);
-        maker.norm(&name("output.LayerNorm"), hidden, true);
+        maker.feed_forward(&name(""), hidden, wide);
     }
     Checkpoint {
         config,
@@ -163,22 +163,9 @@ pub(crate) fn hidden_state(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Ro
         })
         .collect();
     for layer in 0..size(config, "num_hidden_layers") {
-        let name = |module: &str| format!("encoder.layer.{layer}.{module}");
-        let context = attend(model, &name("attention.self"), &x, &vectors);
-        let attended = each(&context, |row| {
-            linear(model, &name("attention.output.dense"), row)
-        });
-        x = each(&sum(&x, &attended), |row| {
-            layer_norm(model, &name("attention.output.LayerNorm"), epsilon, row)
-        });
-        let fed = each(&x, |row| {
-            let wide = linear(model, &name("intermediate.dense"), row);
-            let active: Vec<f64> = wide.iter().map(|&v| activate(act, v)).collect();
-            linear(model, &name("output.dense"), &active)
-        });
-        x = each(&sum(&x, &fed), |row| {
-            layer_norm(model, &name("output.LayerNorm"), epsilon, row)
-        });
+        let layer = format!("encoder.layer.{layer}");
+        let context = attend(model, &format!("{layer}.attention.self"), &x, &vectors);
+        x = after_attention(model, &layer, BERT_NAMES, (&x, &context), (act, epsilon));
     }
     x
 }
@@ -202,33 +189,17 @@ fn attend(model: &Checkpoint, name: &str, x: &Rows, vectors: &Rows) -> Rows {
     let terms = 1 + usize::from(of_queries) + usize::from(of_keys);
     let scale = 1.0 / ((head_size * terms) as f64).sqrt();
     let span = span(config);
-    let mut out = vec![vec![0.0; heads * head_size]; x.len()];
-    for head in 0..heads {
-        let part = head * head_size..(head + 1) * head_size;
-        let dot = |a: &[f64], b: &[f64]| part.clone().map(|i| a[i] * b[i]).sum::<f64>();
-        for from in 0..x.len() {
-            let score = |to: usize| {
-                let distance = bucket(config, from as i64 - to as i64);
-                let place = (distance + span).clamp(0, 2 * span - 1) as usize;
-                let mut score = dot(&query[from], &key[to]);
-                if of_queries {
-                    score += dot(&query[from], &position_key[place]);
-                }
-                if of_keys {
-                    score += dot(&key[to], &position_query[place]);
-                }
-                scale * score
-            };
-            let scores: Vec<f64> = (0..x.len()).map(score).collect();
-            let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let weights: Vec<f64> = scores.iter().map(|s| libm::exp(s - highest)).collect();
-            let total: f64 = weights.iter().sum();
-            for (weight, value) in weights.iter().zip(&value) {
-                for i in part.clone() {
-                    out[from][i] += weight / total * value[i];
-                }
-            }
+    average(x.len(), &value, heads, |head, from, to| {
+        let product = |a: &[f64], b: &[f64]| product(a, b, head, head_size);
+        let distance = bucket(config, from as i64 - to as i64);
+        let place = (distance + span).clamp(0, 2 * span - 1) as usize;
+        let mut score = product(&query[from], &key[to]);
+        if of_queries {
+            score += product(&query[from], &position_key[place]);
         }
-    }
-    out
+        if of_keys {
+            score += product(&key[to], &position_query[place]);
+        }
+        scale * score
+    })
 }

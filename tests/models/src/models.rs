@@ -63,6 +63,13 @@ impl Maker {
             self.tensor(&format!("{name}.bias"), &[size], 0.0, 0.1);
         }
     }
+
+    /// The feed-forward of a layer of BERT, and its norm; `layer` ends with a dot.
+    pub(crate) fn feed_forward(&mut self, layer: &str, hidden: usize, wide: usize) {
+        self.linear(&format!("{layer}intermediate.dense"), hidden, wide, true);
+        self.linear(&format!("{layer}output.dense"), wide, hidden, true);
+        self.norm(&format!("{layer}output.LayerNorm"), hidden, true);
+    }
 }
 
 /// The part that BERT and RoBERTa share.
@@ -83,9 +90,7 @@ pub fn bert_like(seed: u64, config: serde_json::Value) -> Checkpoint {
         maker.linear(&name("attention.self.value"), hidden, hidden, true);
         maker.linear(&name("attention.output.dense"), hidden, hidden, true);
         maker.norm(&name("attention.output.LayerNorm"), hidden, true);
-        maker.linear(&name("intermediate.dense"), hidden, wide, true);
-        maker.linear(&name("output.dense"), wide, hidden, true);
-        maker.norm(&name("output.LayerNorm"), hidden, true);
+        maker.feed_forward(&name(""), hidden, wide);
     }
     maker.linear("pooler.dense", hidden, hidden, true);
     Checkpoint {
@@ -164,9 +169,7 @@ pub fn mpnet_like(seed: u64, config: serde_json::Value) -> Checkpoint {
             maker.linear(&part, hidden, hidden, true);
         }
         maker.norm(&name("attention.LayerNorm"), hidden, true);
-        maker.linear(&name("intermediate.dense"), hidden, wide, true);
-        maker.linear(&name("output.dense"), wide, hidden, true);
-        maker.norm(&name("output.LayerNorm"), hidden, true);
+        maker.feed_forward(&name(""), hidden, wide);
     }
     Checkpoint {
         config,

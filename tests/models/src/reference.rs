@@ -141,27 +141,41 @@ pub(crate) fn attend(
     score: impl Fn(usize, usize, usize, f64) -> f64,
 ) -> Rows {
     let size = query[0].len() / heads;
-    let mut out = vec![vec![0.0; size * heads]; query.len()];
+    average(query.len(), value, heads, |head, from, to| {
+        let product = product(&query[from], &key[to], head, size);
+        score(head, from, to, product / (size as f64).sqrt())
+    })
+}
+
+/// For each of `count` tokens the average of all values, with the softmax of the scores of (head, from, to) as weights.
+pub(crate) fn average(
+    count: usize,
+    value: &Rows,
+    heads: usize,
+    score: impl Fn(usize, usize, usize) -> f64,
+) -> Rows {
+    let size = value[0].len() / heads;
+    let mut out = vec![vec![0.0; size * heads]; count];
     for head in 0..heads {
-        let part = head * size..(head + 1) * size;
-        for from in 0..query.len() {
-            let scores: Vec<f64> = (0..key.len())
-                .map(|to| {
-                    let dot: f64 = part.clone().map(|i| query[from][i] * key[to][i]).sum();
-                    score(head, from, to, dot / (size as f64).sqrt())
-                })
-                .collect();
+        for (from, out) in out.iter_mut().enumerate() {
+            let scores: Vec<f64> = (0..value.len()).map(|to| score(head, from, to)).collect();
             let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
             let weights: Vec<f64> = scores.iter().map(|s| libm::exp(s - highest)).collect();
             let total: f64 = weights.iter().sum();
-            for (to, weight) in weights.iter().enumerate() {
-                for i in part.clone() {
-                    out[from][i] += weight / total * value[to][i];
+            for (weight, value) in weights.iter().zip(value) {
+                for i in head * size..(head + 1) * size {
+                    out[i] += weight / total * value[i];
                 }
             }
         }
     }
     out
+}
+
+/// The product of two tokens' columns of a head.
+pub(crate) fn product(a: &[f64], b: &[f64], head: usize, size: usize) -> f64 {
+    let columns = head * size..(head + 1) * size;
+    columns.map(|i| a[i] * b[i]).sum()
 }
 
 pub(crate) fn each(rows: &Rows, f: impl Fn(&[f64]) -> Vec<f64>) -> Rows {
@@ -173,9 +187,9 @@ pub(crate) fn sum(a: &Rows, b: &Rows) -> Rows {
 }
 
 /// Names of a layer's modules: query, key, value, output, norm, two feed-forward, norm.
-type Names<'n> = [&'n str; 8];
+pub(crate) type Names<'n> = [&'n str; 8];
 
-const BERT_NAMES: Names<'static> = [
+pub(crate) const BERT_NAMES: Names<'static> = [
     "attention.self.query",
     "attention.self.key",
     "attention.self.value",
@@ -201,7 +215,19 @@ fn post_norm_layer(
     let context = attend(&query, &key, &value, heads, |head, from, to, score| {
         score + bias(head, from, to)
     });
-    let attended = each(&context, |row| linear(model, &name(3), row));
+    after_attention(model, layer, names, (x, &context), (activation, epsilon))
+}
+
+/// What a layer of BERT does with what its attention gives.
+pub(crate) fn after_attention(
+    model: &Checkpoint,
+    layer: &str,
+    names: Names<'_>,
+    (x, context): (&Rows, &Rows),
+    (activation, epsilon): (&str, f64),
+) -> Rows {
+    let name = |index: usize| format!("{layer}.{}", names[index]);
+    let attended = each(context, |row| linear(model, &name(3), row));
     let x = each(&sum(x, &attended), |row| {
         layer_norm(model, &name(4), epsilon, row)
     });

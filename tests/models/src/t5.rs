@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::checkpoint::Checkpoint;
 use crate::models::{HIDDEN, Maker, VOCABULARY, WIDE};
-use crate::reference::{Rows, activate, array, each, linear, row, size, sum};
+use crate::reference::{Rows, activate, array, average, each, linear, product, row, size, sum};
 
 /// A model of a configuration's sizes.
 pub fn t5_like(seed: u64, config: Value) -> Checkpoint {
@@ -156,27 +156,8 @@ fn attend(model: &Checkpoint, name: &str, x: &Rows) -> Rows {
     let (query, key, value) = (project("q"), project("k"), project("v"));
     let (heads, head_size) = (size(config, "num_heads"), size(config, "d_kv"));
     let table = "encoder.block.0.layer.0.SelfAttention.relative_attention_bias";
-    let mut out = vec![vec![0.0; heads * head_size]; x.len()];
-    for head in 0..heads {
-        let part = head * head_size..(head + 1) * head_size;
-        for from in 0..x.len() {
-            let score = |to: usize| {
-                let dot = part
-                    .clone()
-                    .map(|i| query[from][i] * key[to][i])
-                    .sum::<f64>();
-                dot + row(model, table, bucket(config, from, to))[head]
-            };
-            let scores: Vec<f64> = (0..x.len()).map(score).collect();
-            let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let weights: Vec<f64> = scores.iter().map(|s| libm::exp(s - highest)).collect();
-            let total: f64 = weights.iter().sum();
-            for (weight, value) in weights.iter().zip(&value) {
-                for i in part.clone() {
-                    out[from][i] += weight / total * value[i];
-                }
-            }
-        }
-    }
-    out
+    average(x.len(), &value, heads, |head, from, to| {
+        let bias = row(model, table, bucket(config, from, to))[head];
+        product(&query[from], &key[to], head, head_size) + bias
+    })
 }

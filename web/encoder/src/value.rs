@@ -37,8 +37,8 @@ pub(crate) enum Value {
     Unknown { kind: Kind, shape: Vec<Dim> },
     /// Computed at run time.
     Data(Data),
-    /// Tokens cut into heads, times a matrix for each head: both, the matrices as a table, and their columns.
-    ByHead(Arc<(Data, Value, Side, usize)>),
+    /// Tokens cut into heads, times a matrix for each head.
+    ByHead(Arc<ByHead>),
     /// Terms of scores by the content of one token of a pair and the distance of both.
     ByDistance(ByDistance),
     /// Products of queries and keys, before the softmax.
@@ -137,6 +137,18 @@ pub(crate) struct Scores {
     pub(crate) relative: Option<Box<Relative>>,
     /// All axes, `heads` first, leading ones of extent 1 included.
     pub(crate) rank: usize,
+}
+
+/// Products of tokens with a matrix for each head, of which a later operator may pick columns.
+#[derive(Debug, Clone)]
+pub(crate) struct ByHead {
+    /// `[…, heads, n, size]`.
+    pub(crate) tokens: Data,
+    /// `[heads, size, columns]`.
+    pub(crate) matrices: Value,
+    /// The matrices as a table.
+    pub(crate) side: Side,
+    pub(crate) columns: usize,
 }
 
 /// For each pair of tokens the product of one of them with the column of their offset, seen as `[1, heads, n, n]`.
@@ -270,8 +282,8 @@ impl Value {
             Self::Offsets(offsets) => offsets.shape(),
             Self::Data(data) => data.shape(),
             Self::ByHead(products) => {
-                let mut shape = products.0.shape();
-                shape[3] = Dim::new(products.3 as i64);
+                let mut shape = products.tokens.shape();
+                shape[3] = Dim::new(products.columns as i64);
                 shape
             }
             Self::ByDistance(terms) => {

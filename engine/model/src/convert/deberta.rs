@@ -139,7 +139,7 @@ fn distances(config: &Config) -> Result<Distances> {
     let furthest = whole(config, "max_relative_positions")?.filter(|&furthest| furthest > 0);
     let furthest = furthest.unwrap_or(positions);
     let buckets = whole(config, "position_buckets")?.filter(|&buckets| buckets > 0);
-    // Both are a quotient's or a logarithm's divisor.
+    // `Distances::bucket` divides by half of the buckets, and by the logarithm of a quotient that has to be above 1.
     if let Some(buckets) = buckets
         && (buckets < 4 || furthest < buckets / 2 + 2)
     {

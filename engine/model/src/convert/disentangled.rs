@@ -112,7 +112,7 @@ impl Disentangled {
         let by_offset = net.recipe(
             "distances.by_offset".into(),
             vec![1, 2 * distances.positions - 1],
-            Recipe::Buckets(distances),
+            Recipe::ColumnsByOffset(distances),
         );
         let columns = offset_bias(net, &by_offset, distances.positions, length);
         // GatherElements repeats nothing by itself.
@@ -145,7 +145,7 @@ impl Disentangled {
         let table = net.recipe(
             format!("{}.distances", by.name),
             vec![self.heads.count, self.heads.size, columns],
-            Recipe::Distances(Box::new(Table {
+            Recipe::DistanceTable(Box::new(Table {
                 vectors: net.checked(VECTORS, &[2 * self.distances.span(), hidden])?,
                 norm,
                 weight,

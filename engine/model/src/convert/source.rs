@@ -118,9 +118,9 @@ pub(super) enum Recipe {
         positions: usize,
     },
     /// For each offset of two tokens the column of its bucket, i32 `[1, 2 * positions - 1]`.
-    Buckets(Distances),
+    ColumnsByOffset(Distances),
     /// Projected vectors of distances, `[heads, size, columns]`.
-    Distances(Box<Table>),
+    DistanceTable(Box<Table>),
     /// Whole numbers as i32.
     Whole {
         /// Name in the checkpoint, i32 or i64.
@@ -238,8 +238,8 @@ impl ConvertedWeights {
                 Ok(bytes_of(&causal_table(*heads, *positions)))
             }
             Recipe::Alibi { heads, positions } => Ok(bytes_of(&alibi_table(*heads, *positions))),
-            Recipe::Distances(table) => Ok(bytes_of(&table.make(|name| self.floats(name))?)),
-            Recipe::Buckets(distances) => Ok(bytes_of_whole(distances.by_offset())),
+            Recipe::DistanceTable(table) => Ok(bytes_of(&table.make(|name| self.floats(name))?)),
+            Recipe::ColumnsByOffset(distances) => Ok(bytes_of_whole(distances.by_offset())),
             Recipe::Whole { tensor } => {
                 Ok(bytes_of_whole(whole_numbers(tensor, self.source(tensor)?)?))
             }
@@ -311,7 +311,7 @@ pub(super) fn is_float(dtype: SourceDType) -> bool {
 /// The element type that a recipe gives.
 pub(super) fn dtype_of(recipe: &Recipe) -> DType {
     match recipe {
-        Recipe::Whole { .. } | Recipe::CountI32(_) | Recipe::Buckets(_) => DType::I32,
+        Recipe::Whole { .. } | Recipe::CountI32(_) | Recipe::ColumnsByOffset(_) => DType::I32,
         _ => DType::F32,
     }
 }

@@ -24,8 +24,10 @@ pub(super) const ANCHOR: &str = "encoder.final_layer_norm.weight";
 /// The table of words: the decoder has it too, if the checkpoint holds one.
 const WORDS: [&str; 2] = ["shared", "encoder.embed_tokens"];
 
-/// The longest sequence that a table of distances is made for, and more numbers than all heads of any model have.
+/// The longest sequence that a table of distances is made for; a longer one would be a mistake in `config.json`.
 const MAX_POSITIONS: usize = 1 << 17;
+
+/// The most numbers that all heads of a token have together: more than those of any model.
 const MOST_COLUMNS: usize = 1 << 24;
 
 /// A model as its config describes it.

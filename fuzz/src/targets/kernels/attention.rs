@@ -149,7 +149,7 @@ pub(super) fn attention(u: &mut Unstructured<'_>) -> Result<()> {
         )),
         false => None,
     };
-    // Every head has keys of its own there.
+    // The kernel takes them only where every head has keys of its own.
     let terms = match group == 1 && u.arbitrary()? {
         true => Some(Terms::new(u, &mut values, (heads, size), positions)?),
         false => None,

@@ -9,7 +9,7 @@ use crate::constant::elements;
 use crate::error::Why;
 use crate::ledger::Ledger;
 use crate::node::{Relative, Side, Table};
-use crate::value::{Axis, ByDistance, Data, Offsets, Scores, Value, Weight};
+use crate::value::{Axis, ByDistance, ByHead, Data, Offsets, Scores, Value, Weight};
 
 impl Lowerer {
     /// Tokens cut into heads, times a matrix for each head, `[heads, size, columns]`; which columns are wanted is not known yet.
@@ -32,12 +32,12 @@ impl Lowerer {
             _ => return None,
         };
         fits.then(|| {
-            Value::ByHead(Arc::new((
-                data.clone(),
-                matrices.clone(),
-                Side { table, place: 0 },
+            Value::ByHead(Arc::new(ByHead {
+                tokens: data.clone(),
+                matrices: matrices.clone(),
+                side: Side { table, place: 0 },
                 columns,
-            )))
+            }))
         })
     }
 
@@ -46,8 +46,8 @@ impl Lowerer {
         let (Value::ByHead(products), Value::Offsets(ids)) = (value, ids) else {
             return Err("places in what differs from place to place".into());
         };
-        let (data, _, side, columns) = &**products;
-        let (of, heads, size) = self.builder.heads(data, false)?;
+        let columns = products.columns;
+        let (of, heads, size) = self.builder.heads(&products.tokens, false)?;
         if at != 3 || ids.lead != [1, heads] {
             return Err("places along another axis, or for other heads".into());
         }
@@ -58,8 +58,8 @@ impl Lowerer {
             return Err("other places for each head".into());
         }
         let column = |&id: &f64| {
-            let id = if id < 0.0 { id + *columns as f64 } else { id };
-            (id >= 0.0 && id < *columns as f64).then_some(id as u32)
+            let id = if id < 0.0 { id + columns as f64 } else { id };
+            (id >= 0.0 && id < columns as f64).then_some(id as u32)
         };
         let by_offset: Option<Vec<u32>> = first.iter().map(column).collect();
         self.builder.limit_positions(ids.positions);
@@ -68,8 +68,8 @@ impl Lowerer {
             heads,
             size,
             of_keys: false,
-            side: side.clone(),
-            columns: *columns,
+            side: products.side.clone(),
+            columns,
             by_offset: by_offset.ok_or("an entry that does not exist")?.into(),
         }))
     }
@@ -78,8 +78,8 @@ impl Lowerer {
     pub(super) fn known_products(&mut self, value: Value) -> Why<Value> {
         match value {
             Value::ByHead(products) => {
-                let data = Value::Data(products.0.clone());
-                let terms = self.product_by_terms(&data, &products.1);
+                let tokens = Value::Data(products.tokens.clone());
+                let terms = self.product_by_terms(&tokens, &products.matrices);
                 terms.map_err(|_| "a product with a stack of matrices".into())
             }
             other => Ok(other),

@@ -1,11 +1,11 @@
-// For each head and query: the values' mean, weighted by the softmax of scale · query · key + bias.
+// For each head and query: the values' mean, weighted by the softmax of scale · query · key + terms + bias.
 // A thread keeps one query, the largest score so far, and the sums of exponentials and of values
 // relative to it (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018), so that
 // no score is ever stored. Neighbouring threads have neighbouring queries of the same head and read
 // the same keys at the same time.
 //
 // V is a vector of four or, where a head's columns are no multiple of four, one number; SIZE, strides
-// and offsets are counted in V. Whatever the buffers hold, all sums are of f32.
+// and offsets are counted in V. D, which queries and terms are of, is V here. Whatever the buffers hold, all sums are of f32.
 
 @compute @workgroup_size(THREADS)
 fn main(

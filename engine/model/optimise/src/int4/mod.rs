@@ -152,8 +152,8 @@ impl Pass {
 }
 
 impl<'b> FewBits<'b> {
-    /// The matrices of a model, with their bits: so many a value on average, scales not counted, 3 to 6. Those that are not read by a product or a lookup, those whose extent is no multiple of
-    /// 64, and those that would lose too much stay as they are.
+    /// The matrices of a model, with their bits: so many a value on average, scales not counted, 3 to 6. Those that are not read by a
+    /// product or a lookup, those whose extent is no multiple of 64, and those that would lose too much stay as they are.
     ///
     /// # Errors
     /// [`OptimizeError::Unsuitable`] for a model that is quantised already, whose operator set is too old, or that has no such matrix;
@@ -359,6 +359,7 @@ fn inputs(bundle: &ModelBundle, matrices: &[Planned]) -> Result<Vec<Input>> {
     });
     Ok(inputs.filter(|input| !input.matrices.is_empty()).collect())
 }
+
 /// Inputs in passes whose moments take at most so many bytes, or which have one input.
 fn in_passes(inputs: &[Input], most: usize) -> Vec<Pass> {
     let mut passes: Vec<Pass> = Vec::new();
