@@ -26,7 +26,8 @@ use serde::Serialize;
 use crate::error::{Error, Result};
 use crate::spec::Spec;
 
-/// Looks at units, by all workers together, that are simulated in a reasonable time.
+/// Looks at units, by all workers together, that are simulated in a reasonable time. A unit that a listing had is not looked at, and
+/// takes time here all the same.
 const LOOKS: u64 = 10_000_000_000;
 /// The part of the time from which on something is a limit.
 const LIMIT: f64 = 0.1;
@@ -178,7 +179,7 @@ pub fn forecast(
     let looks = (input.units.len() as u64).saturating_mul(u64::from(workers));
     if looks > LOOKS {
         return Err(Error::Costs(format!(
-            "{} units and {workers} workers make more than {LOOKS} looks, which take too long to simulate; take fewer workers, or larger units",
+            "{} units and {workers} workers make up to {looks} looks, and more than {LOOKS} take too long to simulate; take fewer workers, or larger units",
             input.units.len()
         )));
     }

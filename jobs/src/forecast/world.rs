@@ -23,7 +23,7 @@ use crate::spec::Spec;
 /// The last time that is simulated: 300 years.
 const LAST: Time = 300 * 365 * 24 * 3600 * 1_000_000_000;
 /// Looks that follow each other and are simulated as one event.
-const LOOKS: u64 = 64;
+const TOGETHER: u64 = 64;
 /// Deaths for each unit and worker after which a job is said to have no end.
 const DEATHS: u64 = 20;
 
@@ -237,7 +237,7 @@ impl World<'_> {
                 break;
             }
             *for_nothing += 1;
-            if looks == LOOKS || (*for_nothing >= worth && listing.is_none()) {
+            if looks == TOGETHER || (*for_nothing >= worth && listing.is_none()) {
                 break;
             }
         }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
+use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
@@ -42,13 +43,18 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
+/// The manifests of both workspaces.
+fn manifests(workspace: &Workspace) -> [PathBuf; 2] {
+    [
+        workspace.root.join("Cargo.toml"),
+        datafusion::manifest(workspace),
+    ]
+}
+
 /// Both workspaces, by the same rules.
 fn deny(workspace: &Workspace) -> Result<Verdict> {
     let rules = workspace.root.join("deny.toml");
-    for manifest in [
-        workspace.root.join("Cargo.toml"),
-        datafusion::manifest(workspace),
-    ] {
+    for manifest in manifests(workspace) {
         Run::new(workspace, "cargo-deny")?
             .args(["--workspace", "--log-level", "error"])
             .args([OsStr::new("--manifest-path"), manifest.as_os_str()])
@@ -59,15 +65,25 @@ fn deny(workspace: &Workspace) -> Result<Verdict> {
     Ok(Verdict::Passed)
 }
 
-/// All packages state one version, the workflow builds with it, and it compiles the workspace:
+/// All packages of both workspaces state one version, the workflow builds with it, and it compiles the root's workspace:
 /// either because the compiler in use is that version and the other checks used it, or by a check
 /// of its own.
 fn msrv(workspace: &Workspace) -> Result<Verdict> {
-    let text = cargo(workspace)?
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .read()?;
-    let stated =
-        stated_version(&serde_json::from_str(&text).context("cargo metadata wrote no JSON")?)?;
+    let mut packages = Vec::new();
+    for manifest in manifests(workspace) {
+        let text = cargo(workspace)?
+            .args(["metadata", "--no-deps", "--format-version", "1"])
+            .args([OsStr::new("--manifest-path"), manifest.as_os_str()])
+            .read()?;
+        let mut metadata: Value =
+            serde_json::from_str(&text).context("cargo metadata wrote no JSON")?;
+        packages.append(
+            metadata["packages"]
+                .as_array_mut()
+                .context("cargo metadata names no packages")?,
+        );
+    }
+    let stated = stated_version(&packages)?;
 
     let workflow = workspace.root.join(".github/workflows/ci.yml");
     let workflow_text = std::fs::read_to_string(&workflow)
@@ -109,10 +125,7 @@ fn msrv(workspace: &Workspace) -> Result<Verdict> {
 }
 
 /// The one version that all packages state.
-fn stated_version(metadata: &Value) -> Result<String> {
-    let packages = metadata["packages"]
-        .as_array()
-        .context("cargo metadata names no packages")?;
+fn stated_version(packages: &[Value]) -> Result<String> {
     let mut stated = BTreeSet::new();
     for package in packages {
         match package["rust_version"].as_str() {
@@ -155,7 +168,7 @@ mod tests {
                 .iter()
                 .map(|v| json!({"name": "p", "rust_version": v}))
                 .collect();
-            stated_version(&json!({ "packages": packages }))
+            stated_version(&packages)
         };
         assert_eq!(of(&[json!("1.95"), json!("1.95")]).unwrap(), "1.95");
         assert!(of(&[json!("1.95"), json!("1.96")]).is_err());
