@@ -204,6 +204,55 @@ fn the_rows_of_a_large_table_are_in_three_parts() {
 }
 
 #[test]
+fn a_part_is_alone_in_four_bits_and_what_it_changes_says_its_bits() {
+    const SPLIT: usize = 4096;
+    let original = of_rows(SPLIT, 1.0);
+    let few = |average| FewBits::of(&original, average, &Cancel::new());
+    let bits = pollster::block_on(few(4.0)).unwrap();
+    // Three parts of the table, and `a`; `b` has no whole blocks.
+    assert_eq!(bits.parts(), 4);
+    let alone = |part| pollster::block_on(bits.alone(part));
+    let (table, a) = (values(&original, "table"), values(&original, "a"));
+    let second = alone(1).unwrap();
+    assert_ne!(second.identity, original.identity);
+    let found = values(&second, "table");
+    let (start, end) = (SPLIT / 8 * WIDTH, SPLIT / 4 * WIDTH);
+    let own = quantize_blocks(&table[start..end], &[SPLIT / 8, WIDTH], 1, 4).unwrap();
+    assert_eq!(found[start..end], dequantize_blocks(&own).unwrap());
+    assert_eq!(found[..start], table[..start]);
+    assert_eq!(found[end..], table[end..]);
+    assert_eq!(values(&second, "a"), a);
+    let last = alone(3).unwrap();
+    let own = quantize_blocks(&a, &[WIDTH, 72], 0, 4).unwrap();
+    assert_eq!(values(&last, "a"), dequantize_blocks(&own).unwrap());
+    assert_eq!(values(&last, "table"), table);
+    assert!(alone(4).unwrap_err().to_string().contains("below 4"));
+
+    let given = |average, changes: &[f64]| {
+        let mut bits = pollster::block_on(few(average)).unwrap();
+        bits.weigh(changes).unwrap();
+        let (_, told) = pollster::block_on(bits.finish(&Cancel::new())).unwrap();
+        let parts = told.iter().flat_map(|matrix| &matrix.parts);
+        parts.map(|part| part.bits).collect::<Vec<u8>>()
+    };
+    // 0.2 bits of all values are enough for one of the two first parts, which have as many, and for `a`; 1 bit is enough for the third.
+    assert_eq!(given(3.2, &[1e-3, 1e-6, 1e-6, 1e-9]), [4, 3, 3, 6]);
+    assert_eq!(given(3.2, &[1e-6, 1e-3, 1e-6, 1e-9]), [3, 4, 3, 6]);
+    assert_eq!(given(4.0, &[1e-9, 1e-9, 1e-2, 1e-9])[2], 4);
+    // Texts that no part matters for say nothing: the noise does.
+    let (_, told) = pollster::block_on(in_four_bits(&original, &Cancel::new())).unwrap();
+    let usual = told.iter().flat_map(|matrix| &matrix.parts);
+    let usual: Vec<u8> = usual.map(|part| part.bits).collect();
+    assert_eq!(given(4.0, &[0.0; 4]), usual);
+
+    let mut bits = pollster::block_on(few(4.0)).unwrap();
+    let refused = bits.weigh(&[1.0; 3]).unwrap_err().to_string();
+    assert!(refused.contains('4'), "{refused}");
+    let refused = bits.weigh(&[1.0, f64::NAN, 1.0, 1.0]).unwrap_err();
+    assert!(refused.to_string().contains("in 4 bits"), "{refused}");
+}
+
+#[test]
 fn what_cannot_be_stored_so_is_refused() {
     let refused = |bundle: &ModelBundle| {
         let found = pollster::block_on(in_four_bits(bundle, &Cancel::new()));

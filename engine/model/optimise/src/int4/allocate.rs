@@ -14,11 +14,11 @@ pub(super) const MEASURED: u8 = 4;
 pub(super) struct Taker {
     /// Its values.
     pub(super) values: usize,
-    /// Its noise in 4 bits, as a share of its power.
+    /// Its noise in 4 bits: as a share of its power, or as what it does to vectors.
     pub(super) noise: f64,
 }
 
-/// The bits of each matrix: at most `average` on average, which is 3 to 6, and the least sum of their noise as shares of their power.
+/// The bits of each matrix: at most `average` on average, which is 3 to 6, and the least sum of their noise.
 ///
 /// A bit more is a quarter of the noise (a step half as wide, and noise of a twelfth of its square: B. Widrow, "A study of rough
 /// amplitude quantization by means of Nyquist sampling theory", 1956). All start with 3 bits. The next bit goes to the matrix whose

@@ -1,9 +1,11 @@
 //! A model whose matrices are stored in 4 bits a value on average, for a download of a seventh of the bytes, and computed as f32.
 //!
 //! 1. [`FewBits::of`] finds the matrices of products and the tables that are looked up, and gives each 3 to 6 bits (`allocate.rs`).
-//! 2. With texts, [`FewBits::passes`] are models that give the inputs of products; the caller runs each on the texts, one at a time,
+//! 2. With texts, [`FewBits::alone`] is the model with one of them in 4 bits; the caller compares its vectors with the original's, and
+//!    hands the differences to [`FewBits::weigh`], which gives the bits anew.
+//! 3. With texts, [`FewBits::passes`] are models that give the inputs of products; the caller runs each on the texts, one at a time,
 //!    and hands what [`Moments`] add to [`FewBits::settle`], which rounds for those inputs (`feedback.rs`).
-//! 3. [`FewBits::finish`] rounds what was not settled, and writes the nodes.
+//! 4. [`FewBits::finish`] rounds what was not settled, and writes the nodes.
 //!
 //! A matrix is stored as [`BlockTensor`] has it, along the axis that products sum over; a table along its rows. Standard operators of
 //! ONNX make the f32 matrix of that, so every runtime reads the file:
@@ -21,12 +23,14 @@ mod moments;
 mod write;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::onnx::default_domain;
 use isovec_engine::onnx::proto::GraphProto;
 use isovec_engine::tensor::DType;
+use isovec_engine::weights::WeightsIdentity;
 use isovec_model::precision::{BLOCK, BlockTensor, dequantize_blocks, floats, quantize_blocks};
 use serde::Serialize;
 
@@ -36,6 +40,7 @@ use crate::error::{OptimizeError, Result};
 use crate::history;
 use crate::int8::{Products, check, probe};
 use crate::measure::sqnr;
+use crate::source::{Form, Reformed};
 
 pub use self::feedback::quantize_for;
 pub use self::moments::Moments;
@@ -102,6 +107,9 @@ pub struct FewBits<'b> {
     matrices: Vec<Planned>,
     /// The inputs of products, each with the places of its matrices in `matrices`.
     inputs: Vec<Input>,
+    /// The parts of all matrices, in their order.
+    takers: Vec<Taker>,
+    average: f64,
 }
 
 /// What becomes of a matrix.
@@ -223,18 +231,96 @@ impl<'b> FewBits<'b> {
                 hint: "Store its weights in int8 (`--dtype int8`)".into(),
             });
         }
-        let parts = matrices
-            .iter_mut()
-            .flat_map(|matrix| &mut matrix.told.parts);
-        for (part, bits) in parts.zip(allocate(&takers, average)) {
-            part.bits = bits;
-        }
         let inputs = inputs(bundle, &matrices)?;
-        Ok(Self {
+        let mut made = Self {
             bundle,
             matrices,
             inputs,
+            takers,
+            average,
+        };
+        made.give();
+        Ok(made)
+    }
+
+    /// Gives each part its bits.
+    fn give(&mut self) {
+        let matrices = self.matrices.iter_mut();
+        let parts = matrices.flat_map(|matrix| &mut matrix.told.parts);
+        for (part, bits) in parts.zip(allocate(&self.takers, self.average)) {
+            part.bits = bits;
+        }
+    }
+
+    /// How many parts get bits of their own: matrices, and the parts of large tables.
+    pub fn parts(&self) -> usize {
+        self.takers.len()
+    }
+
+    /// The model with this part alone in 4 bits, each of its values the nearest, as f32.
+    ///
+    /// # Errors
+    /// [`OptimizeError::Size`] for a part that is not there; those of reading weights.
+    pub async fn alone(&self, part: usize) -> Result<ModelBundle> {
+        let places = self.matrices.iter().flat_map(|matrix| {
+            let ends = matrix.told.parts.iter().scan(0, |end, part| {
+                let start = *end;
+                *end += part.rows;
+                Some(start..*end)
+            });
+            ends.map(move |rows| (matrix, rows))
+        });
+        let Some((matrix, rows)) = places.into_iter().nth(part) else {
+            return Err(OptimizeError::Size {
+                what: "the number of a part",
+                asked: part.to_string(),
+                allowed: format!("below {}", self.parts()),
+            });
+        };
+        let infos = self.bundle.weights.weights();
+        let columns = infos[matrix.weight].shape[1];
+        let mut values = floats(&self.bundle.weights, matrix.weight).await?;
+        let own = &mut values[rows.start * columns..rows.end * columns];
+        let tensor = quantize_blocks(own, &[rows.len(), columns], matrix.axis, MEASURED)?;
+        own.copy_from_slice(&dequantize_blocks(&tensor)?);
+        let mut forms: Vec<Form> = (0..infos.len()).map(Form::Same).collect();
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        forms[matrix.weight] = Form::Bytes(bytes.collect::<Vec<u8>>().into());
+        Ok(ModelBundle {
+            weights: Arc::new(Reformed {
+                source: self.bundle.weights.clone(),
+                infos: infos.to_vec(),
+                forms,
+            }),
+            identity: WeightsIdentity(format!("{} part {part}", self.bundle.identity.0)),
+            ..self.bundle.clone()
         })
+    }
+
+    /// Gives the bits anew, by what each part does to the model's vectors: `changes` has their mean squared change with
+    /// [`alone`](Self::alone) of each. It counts instead of the noise of the matrix. Where no part changes any, the noise stays.
+    ///
+    /// # Errors
+    /// [`OptimizeError::Size`] for changes of another number; [`OptimizeError::NotFinite`].
+    pub fn weigh(&mut self, changes: &[f64]) -> Result<()> {
+        if changes.len() != self.parts() {
+            return Err(OptimizeError::Size {
+                what: "the number of changes",
+                asked: changes.len().to_string(),
+                allowed: self.parts().to_string(),
+            });
+        }
+        if !changes.iter().all(|change| change.is_finite()) {
+            return Err(OptimizeError::NotFinite {
+                what: "a vector, with a matrix in 4 bits,".into(),
+            });
+        }
+        if changes.iter().any(|&change| change > 0.0) {
+            let each = self.takers.iter_mut().zip(changes);
+            each.for_each(|(taker, &change)| taker.noise = change);
+            self.give();
+        }
+        Ok(())
     }
 
     /// The inputs of products in passes over the texts, each with moments of at most 128 MB, or of one input.
