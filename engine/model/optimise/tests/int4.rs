@@ -207,8 +207,9 @@ fn the_rows_of_a_large_table_are_in_three_parts() {
 fn a_part_is_alone_in_four_bits_and_what_it_changes_says_its_bits() {
     const SPLIT: usize = 4096;
     let original = of_rows(SPLIT, 1.0);
-    let few = |average| FewBits::of(&original, average, &Cancel::new());
-    let bits = pollster::block_on(few(4.0)).unwrap();
+    let cancel = Cancel::new();
+    let few = |average| pollster::block_on(FewBits::of(&original, average, &cancel));
+    let bits = few(4.0).unwrap();
     // Three parts of the table, and `a`; `b` has no whole blocks.
     assert_eq!(bits.parts(), 4);
     let alone = |part| pollster::block_on(bits.alone(part));
@@ -229,7 +230,7 @@ fn a_part_is_alone_in_four_bits_and_what_it_changes_says_its_bits() {
     assert!(alone(4).unwrap_err().to_string().contains("below 4"));
 
     let given = |average, changes: &[f64]| {
-        let mut bits = pollster::block_on(few(average)).unwrap();
+        let mut bits = few(average).unwrap();
         bits.weigh(changes).unwrap();
         let (_, told) = pollster::block_on(bits.finish(&Cancel::new())).unwrap();
         let parts = told.iter().flat_map(|matrix| &matrix.parts);
@@ -245,7 +246,7 @@ fn a_part_is_alone_in_four_bits_and_what_it_changes_says_its_bits() {
     let usual: Vec<u8> = usual.map(|part| part.bits).collect();
     assert_eq!(given(4.0, &[0.0; 4]), usual);
 
-    let mut bits = pollster::block_on(few(4.0)).unwrap();
+    let mut bits = few(4.0).unwrap();
     let refused = bits.weigh(&[1.0; 3]).unwrap_err().to_string();
     assert!(refused.contains('4'), "{refused}");
     let refused = bits.weigh(&[1.0, f64::NAN, 1.0, 1.0]).unwrap_err();
