@@ -750,7 +750,8 @@ fn the_comparison_notices_a_changed_node() {
         let mut blunt = whole.clone();
         let graph = blunt.graph.as_mut().expect("a graph");
         let erf = graph.node.iter_mut().find(|node| node.op_type == "Erf");
-        assert_eq!(erf.is_some(), name != "nomicbert" && !is_decoder(name));
+        let without = ["nomicbert", "t5", "t5_gated"].contains(&name) || is_decoder(name);
+        assert_eq!(erf.is_some(), !without, "{name}");
         if let Some(erf) = erf {
             erf.op_type = "Tanh".into();
             assert!(difference(&blunt, &model) >= NOTICED, "{name} with tanh");
