@@ -11,7 +11,7 @@ use crate::workspace::{Workspace, which};
 
 pub(super) const CHECKS: &[Check] = &[Check {
     name: "datafusion",
-    what: "isovec's functions in the SQL of DataFusion",
+    what: "isovec's functions in the SQL of DataFusion, whose crates nothing else needs: only where it is named",
     concerned: Broken::in_datafusion,
     needs: &[],
     run,
@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[Check {
 pub(super) const FOLDER: &str = "bindings/datafusion";
 
 /// Its manifest.
-pub(super) fn manifest(workspace: &Workspace) -> PathBuf {
+pub(crate) fn manifest(workspace: &Workspace) -> PathBuf {
     workspace.root.join(FOLDER).join("Cargo.toml")
 }
 

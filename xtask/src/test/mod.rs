@@ -7,7 +7,7 @@ mod browser;
 mod changed;
 mod clients;
 mod cross;
-mod datafusion;
+pub(crate) mod datafusion;
 mod fastembed;
 mod hygiene;
 mod lint;
@@ -68,7 +68,7 @@ const CHECKS: &[&[Check]] = &[
 ];
 
 /// Checks that bring or take too much to be run unasked.
-const BY_NAME: &[&str] = &["next", "miri", "sanitizers"];
+const BY_NAME: &[&str] = &["next", "datafusion", "miri", "sanitizers"];
 
 fn checks() -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().copied().flatten()
