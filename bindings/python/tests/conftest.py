@@ -20,7 +20,8 @@ import pytest
 import postgres
 from isovec import Embedder
 
-DATA = Path(__file__).parents[3] / "tests" / "data"
+ROOT = Path(__file__).parents[3]
+DATA = ROOT / "tests" / "data"
 BERT = DATA / "tiny-bert"
 CLASSIFIER = DATA / "tiny-classifier"
 CLIP = DATA / "tiny-clip"

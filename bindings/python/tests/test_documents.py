@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BERT, java
+from conftest import BERT, ROOT, java
 
-ROOT = Path(__file__).parents[3]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "bindings" / "python" / "README.md"]
 EXAMPLES = [
     pytest.param(example, id=f"{document.relative_to(ROOT)}, example {at}")

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from conftest import ROOT
 from isovec import SparseVector
 from stores import AWKWARD, K, by_signs, dense, each, embed, expected, f32, pair, same_order, sparse, tokens
 
@@ -84,12 +85,19 @@ def test_lines_of_json_are_vectors_of_pgvector(tmp_path: Path) -> None:
     from pgvector.psycopg import register_vector
 
     lines = embed(tmp_path, "passages.jsonl").read_text(encoding="utf-8")
+    chapter = (ROOT / "docs" / "vector-stores.md").read_text(encoding="utf-8")
+    commands = chapter.split("```text\nCREATE TABLE lines")[1].split("```")[0].replace("(384)", "(32)")
+    made, copied, kept = ("CREATE TABLE lines" + commands).splitlines()
+    # What psql makes of its own `\copy`.
+    assert copied.startswith("\\copy lines FROM 'passages.jsonl' WITH (")
+    copied = copied.replace("\\copy", "COPY").replace("'passages.jsonl'", "STDIN").removesuffix(";")
     with psycopg.connect(autocommit=True) as db:
         db.execute("CREATE EXTENSION vector")
         register_vector(db)
-        db.execute("CREATE TABLE lines (line jsonb)")
-        with db.cursor().copy(r"COPY lines FROM STDIN WITH (FORMAT csv, QUOTE E'\x01', DELIMITER E'\x02')") as copy:
+        db.execute(made)
+        with db.cursor().copy(copied) as copy:
             copy.write(lines)
-        found = db.execute("SELECT line ->> 'text', (line ->> 'embedding')::vector FROM lines").fetchall()
+        db.execute(kept)
+        found = db.execute("SELECT text, vector FROM texts").fetchall()
     assert [text for text, _ in found] == AWKWARD
     assert b"".join(vector.to_numpy().tobytes() for _, vector in found) == expected().tobytes()
