@@ -27,7 +27,7 @@ def test_vectors_of_another_model_are_refused() -> None:
     for here, kind in zip(sets, kinds, strict=True):
         assert set(here.fingerprint) >= {"identity", "precision"}
         for there, other in zip(asked, kinds, strict=True):
-            for stored in (there.fingerprint, json.dumps(there.fingerprint)):
+            for stored in (there.fingerprint, json.dumps(there.fingerprint), json.dumps(there.fingerprint).encode()):
                 if kind == other:
                     assert here.check_compatible(stored) is None
                 else:
@@ -47,7 +47,7 @@ def test_other_dimensions_are_refused_and_other_precisions_reported() -> None:
     assert query.check_compatible(whole.fingerprint) is None
 
 
-@pytest.mark.parametrize("stored", ["", "{", "null", "[]", {}, {"identity": {}}, {"identity": {"weights": 1}, "precision": "f32"}, 7, None])
+@pytest.mark.parametrize("stored", ["", "{", "\ud800", b"", b"\xff{}", object(), {"identity": object()}, {1: {2}}, "null", "[]", {}, {"identity": {}}, {"identity": {"weights": 1}, "precision": "f32"}, 7, None])
 def test_what_is_no_fingerprint_is_said(stored: Any, embedder: Embedder) -> None:
     with pytest.raises(ConfigError, match="`fingerprint` is none"):
         embedder.embeddings(["the dog"]).check_compatible(stored)
