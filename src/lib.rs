@@ -276,4 +276,6 @@ mod documents {
     struct SavedEmbeddings;
     #[doc = include_str!("../docs/sparse.md")]
     struct Sparse;
+    #[doc = include_str!("../docs/vector-stores.md")]
+    struct VectorStores;
 }

@@ -24,6 +24,7 @@ use crate::failure::{Failure, Kind};
 use crate::priority::Priority;
 use crate::seen::{Counted, Seen};
 use crate::served::{Queued, Served};
+use crate::tokens::Items;
 use crate::{body, failure, priority};
 
 /// What a request came to, for the log and the metrics.
@@ -195,11 +196,32 @@ impl Call {
         self.vectors(served, count, work).await
     }
 
+    /// The same of texts, token ids or pictures.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub(crate) async fn embed_items(
+        &mut self,
+        served: &Served,
+        items: Items,
+        options: EmbedOptions,
+    ) -> Result<Embeddings, Failure> {
+        match items {
+            Items::Texts(texts) => self.embed(served, texts, options).await,
+            Items::Tokens(texts) => self.embed_tokens(served, texts, options).await,
+            #[cfg(feature = "image")]
+            Items::Images(pictures) => self.embed_images(served, pictures, options).await,
+            // There is no model for them.
+            #[cfg(not(feature = "image"))]
+            Items::Images(_) => Err(served.is_no("a model of pictures")),
+        }
+    }
+
     /// The same of texts that are there as token ids.
     ///
     /// # Errors
     /// As [`embed`](Self::embed).
-    pub(crate) async fn embed_tokens(
+    async fn embed_tokens(
         &mut self,
         served: &Served,
         texts: Vec<Vec<u32>>,
@@ -216,7 +238,7 @@ impl Call {
     /// # Errors
     /// As [`embed`](Self::embed), and pictures that cannot be read.
     #[cfg(feature = "image")]
-    pub(crate) async fn embed_images(
+    async fn embed_images(
         &mut self,
         served: &Served,
         pictures: Vec<Vec<u8>>,

@@ -119,19 +119,20 @@ impl<'de> Deserialize<'de> for File {
             image: String,
         }
         let Object(WithImage { image }) = Deserialize::deserialize(deserializer)?;
-        let coded = match image.strip_prefix("data:") {
-            Some(url) => url.split_once(";base64,").map(|(_, coded)| coded),
-            None => Some(&*image).filter(|image| !image.contains(':')),
-        };
-        let coded = coded.ok_or_else(|| {
-            D::Error::custom(
-                "image is no base64 and no data:...;base64,... with it; a URL is not followed",
-            )
-        })?;
-        let bytes = STANDARD.decode(coded);
-        let wrong = |error| D::Error::custom(format!("image is no base64: {error}"));
-        bytes.map(File).map_err(wrong)
+        file(&image).map(File).map_err(D::Error::custom)
     }
+}
+
+/// The bytes of a file in base64, or in a URL that holds it; or what is wrong.
+pub(crate) fn file(image: &str) -> Result<Vec<u8>, String> {
+    let coded = match image.strip_prefix("data:") {
+        Some(url) => url.split_once(";base64,").map(|(_, coded)| coded),
+        None => Some(image).filter(|image| !image.contains(':')),
+    };
+    let coded = coded
+        .ok_or("image is no base64 and no data:...;base64,... with it; a URL is not followed")?;
+    let bytes = STANDARD.decode(coded);
+    bytes.map_err(|error| format!("image is no base64: {error}"))
 }
 
 enum First {

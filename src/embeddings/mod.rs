@@ -97,7 +97,10 @@ pub struct PrecisionDifference {
 ///
 /// # Errors
 /// [`Error::IncompatibleIndex`] with every entry that differs.
-fn check_compatible(own: &Fingerprint, other: &Fingerprint) -> Result<Option<PrecisionDifference>> {
+pub(crate) fn check_compatible(
+    own: &Fingerprint,
+    other: &Fingerprint,
+) -> Result<Option<PrecisionDifference>> {
     let differences = own.differences(other);
     if !differences.is_empty() {
         return Err(Error::IncompatibleIndex { differences });

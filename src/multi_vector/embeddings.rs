@@ -8,7 +8,7 @@ use isovec_engine::fingerprint::Fingerprint;
 use super::MultiVectorEmbedded;
 use super::max_sim::Query;
 use crate::embeddings::compact::codes::{SIGNS, int8, signs};
-use crate::embeddings::{CompactForm, check_comparable};
+use crate::embeddings::{CompactForm, PrecisionDifference, check_comparable, check_compatible};
 use crate::error::{Error, Result};
 use crate::model::rows::Packed;
 use crate::similarity::{Hit, best};
@@ -172,6 +172,15 @@ impl MultiVectorEmbeddings {
     /// The model's name, for messages.
     pub fn model(&self) -> &str {
         &self.model
+    }
+
+    /// Whether vectors of another fingerprint may be compared with these, as
+    /// [`Embeddings::check_compatible`](crate::Embeddings::check_compatible) says it.
+    ///
+    /// # Errors
+    /// [`Error::IncompatibleIndex`] with every entry that differs.
+    pub fn check_compatible(&self, other: &Fingerprint) -> Result<Option<PrecisionDifference>> {
+        check_compatible(&self.fingerprint, other)
     }
 
     /// The same set in a compact form: [`Int8`](CompactForm::Int8) takes a quarter of the bytes, and a scale for each vector,

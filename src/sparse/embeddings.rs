@@ -6,7 +6,7 @@ use isovec_engine::fingerprint::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 use super::vector::{SparseRow, SparseVector};
-use crate::embeddings::{check_comparable, shared};
+use crate::embeddings::{PrecisionDifference, check_comparable, check_compatible, shared};
 use crate::error::{Error, Result};
 use crate::similarity::{Hit, top_k};
 
@@ -222,6 +222,15 @@ impl SparseEmbeddings {
     /// The model's name, for messages.
     pub fn model(&self) -> &str {
         &self.model
+    }
+
+    /// Whether vectors of another fingerprint may be compared with these, as
+    /// [`Embeddings::check_compatible`](crate::Embeddings::check_compatible) says it.
+    ///
+    /// # Errors
+    /// [`Error::IncompatibleIndex`] with every entry that differs.
+    pub fn check_compatible(&self, other: &Fingerprint) -> Result<Option<PrecisionDifference>> {
+        check_compatible(&self.fingerprint, other)
     }
 
     /// A copy in which every vector has its `most` largest weights alone; of equal ones, those of the smaller index.

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use isovec::{CompactForm, Hit};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
 use crate::embeddings::{Embeddings, all_hits, hits, pickled, word};
-use crate::wait;
+use crate::{fingerprint, vectors, wait};
 
 /// Vectors in a compact form, with the fingerprint of the model that made them. Queries stay in f32.
 #[pyclass(frozen, module = "isovec")]
@@ -90,6 +90,44 @@ impl CompactEmbeddings {
     #[getter]
     fn labels(&self) -> Option<Vec<String>> {
         self.set.labels().map(<[String]>::to_vec)
+    }
+
+    /// Says which vectors can be compared with these.
+    #[getter]
+    fn fingerprint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        fingerprint::to_py(py, self.set.fingerprint())
+    }
+
+    /// Refuses a fingerprint of another model with an `IncompatibleIndexError`, as a search does. The fingerprint is a dict, or the
+    /// same as JSON. Where the vectors may be compared and were computed in different precisions, it gives both.
+    fn check_compatible(
+        &self,
+        fingerprint: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<(String, String)>> {
+        fingerprint::check(fingerprint, |other| self.set.check_compatible(other))
+    }
+
+    /// An array of numpy over the codes, which cannot be written to. Nothing is copied. Of `int8` it is int8 `[n, dimension]`. Of
+    /// `binary` it is uint8 `[n, ⌈dimension / 8⌉]`: a bit for each component, 1 where it is above 0, as numpy's `packbits` has them.
+    fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("numpy")?.call_method1("asarray", (slf,))
+    }
+
+    /// What numpy reads an array from.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let (kind, width) = match self.set.form() {
+            CompactForm::Int8 => ("|i1", self.set.dim()),
+            _ => ("|u1", self.set.dim().div_ceil(8)),
+        };
+        let codes = self.set.codes();
+        vectors::interface(py, kind, (self.set.len(), width), codes.as_ptr().addr())
+    }
+
+    /// Of `int8`, what each row of `numpy()` is multiplied with to get its vector back: float32 `[n]`. Of `binary` it is empty.
+    #[getter]
+    fn scales<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        Ok(vectors::row(py, self.set.scales().to_vec())?.into_any())
     }
 
     /// The `k` vectors most alike each query, best first: a list of places and scores for each query. Every vector is looked at.

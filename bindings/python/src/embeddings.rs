@@ -8,10 +8,9 @@ use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
-use serde_json::json;
 
 use crate::compact::{self, CompactEmbeddings};
-use crate::{arrow, json, vectors, wait};
+use crate::{arrow, fingerprint, vectors, wait};
 
 /// Vectors `[n, dimension]` with the fingerprint of the model that made them.
 #[pyclass(frozen, module = "isovec")]
@@ -134,7 +133,16 @@ impl Embeddings {
     /// Says which vectors can be compared with these.
     #[getter]
     fn fingerprint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        json::to_py(py, &json!(self.set.fingerprint()))
+        fingerprint::to_py(py, self.set.fingerprint())
+    }
+
+    /// Refuses a fingerprint of another model with an `IncompatibleIndexError`, as a search does. The fingerprint is a dict, or the
+    /// same as JSON. Where the vectors may be compared and were computed in different precisions, it gives both.
+    fn check_compatible(
+        &self,
+        fingerprint: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<(String, String)>> {
+        fingerprint::check(fingerprint, |other| self.set.check_compatible(other))
     }
 
     /// For each text, how many tokens the model saw, special ones included.
@@ -174,13 +182,8 @@ impl Embeddings {
         } else {
             "<f4"
         };
-        let read_only = true;
-        let about = PyDict::new(py);
-        about.set_item("version", 3)?;
-        about.set_item("shape", (self.set.len(), self.set.dim()))?;
-        about.set_item("typestr", kind)?;
-        about.set_item("data", (self.set.as_slice().as_ptr().addr(), read_only))?;
-        Ok(about)
+        let shape = (self.set.len(), self.set.dim());
+        vectors::interface(py, kind, shape, self.set.as_slice().as_ptr().addr())
     }
 
     /// What libraries of Arrow read an array of lists of a fixed size from. Nothing is copied.

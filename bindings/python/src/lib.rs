@@ -30,6 +30,7 @@ mod compact;
 mod embedder;
 mod embeddings;
 mod error;
+mod fingerprint;
 mod fork;
 mod json;
 mod loading;

@@ -14,7 +14,7 @@ use crate::loading::{Asked, load};
 use crate::model::{Handle, Model};
 use crate::options::Form;
 use crate::tasks::Call;
-use crate::{compact, texts, vectors, wait};
+use crate::{compact, fingerprint, texts, vectors, wait};
 
 /// A loaded model that gives every token a vector, for late interaction.
 #[pyclass(extends = Model, subclass, frozen, module = "isovec")]
@@ -157,6 +157,21 @@ impl MultiVectorEmbeddings {
     #[getter]
     fn dimension(&self) -> usize {
         self.set.dim()
+    }
+
+    /// Says which vectors can be compared with these.
+    #[getter]
+    fn fingerprint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        fingerprint::to_py(py, self.set.fingerprint())
+    }
+
+    /// Refuses a fingerprint of another model with an `IncompatibleIndexError`, as a search does. The fingerprint is a dict, or the
+    /// same as JSON. Where the vectors may be compared and were computed in different precisions, it gives both.
+    fn check_compatible(
+        &self,
+        fingerprint: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<(String, String)>> {
+        fingerprint::check(fingerprint, |other| self.set.check_compatible(other))
     }
 
     /// The same set in a quarter (`int8`) or a thirty-second (`binary`) of its bytes.

@@ -14,7 +14,7 @@ use crate::loading::{Asked, load};
 use crate::model::{Handle, Model};
 use crate::options::Form;
 use crate::tasks::Call;
-use crate::{arrow, error, texts, vectors, wait};
+use crate::{arrow, error, fingerprint, texts, vectors, wait};
 
 /// A loaded model that gives texts weights of words.
 #[pyclass(extends = Model, subclass, frozen, module = "isovec")]
@@ -257,6 +257,21 @@ impl SparseEmbeddings {
     #[getter]
     fn vocabulary_size(&self) -> usize {
         self.set.vocabulary_size()
+    }
+
+    /// Says which vectors can be compared with these.
+    #[getter]
+    fn fingerprint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        fingerprint::to_py(py, self.set.fingerprint())
+    }
+
+    /// Refuses a fingerprint of another model with an `IncompatibleIndexError`, as a search does. The fingerprint is a dict, or the
+    /// same as JSON. Where the vectors may be compared and were computed in different precisions, it gives both.
+    fn check_compatible(
+        &self,
+        fingerprint: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<(String, String)>> {
+        fingerprint::check(fingerprint, |other| self.set.check_compatible(other))
     }
 
     /// A set in which every vector has its `most` largest weights alone.

@@ -6,6 +6,7 @@ use numpy::{AllowTypeChange, IntoPyArray, PyArray1, PyArray2, PyArrayLike2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyDict;
 
 /// Vectors of the caller's: an array of numpy, or what numpy makes one of.
 type Rows<'py> = PyArrayLike2<'py, f32, AllowTypeChange>;
@@ -26,6 +27,22 @@ pub(crate) fn rows(
 pub(crate) fn of_set(py: Python<'_>, set: isovec::Embeddings) -> PyResult<Bound<'_, PyAny>> {
     let shape = [set.len(), set.dim()];
     Ok(rows(py, shape, set.into_vec())?.into_any())
+}
+
+/// What numpy reads an array from that cannot be written to: numbers of this kind, row after row, at this address.
+pub(crate) fn interface<'py>(
+    py: Python<'py>,
+    kind: &str,
+    shape: (usize, usize),
+    address: usize,
+) -> PyResult<Bound<'py, PyDict>> {
+    let read_only = true;
+    let about = PyDict::new(py);
+    about.set_item("version", 3)?;
+    about.set_item("shape", shape)?;
+    about.set_item("typestr", kind)?;
+    about.set_item("data", (address, read_only))?;
+    Ok(about)
 }
 
 /// One row.

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import json
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+import postgres
 from isovec import Embedder
 
-DATA = Path(__file__).parents[3] / "tests" / "data"
+ROOT = Path(__file__).parents[3]
+DATA = ROOT / "tests" / "data"
 BERT = DATA / "tiny-bert"
 CLASSIFIER = DATA / "tiny-classifier"
 CLIP = DATA / "tiny-clip"
@@ -94,6 +100,45 @@ def python() -> Callable[[str], subprocess.Popen[str]]:
         )
 
     return start
+
+
+@pytest.fixture(scope="session")
+def _postgres() -> Iterator[dict[str, str]]:
+    """One PostgreSQL for all tests."""
+    pytest.importorskip("psycopg", exc_type=ImportError)
+    pytest.importorskip("pgvector", exc_type=ImportError)
+    try:
+        with postgres.server() as variables:
+            yield variables
+    except postgres.Missing as missing:
+        pytest.skip(str(missing))
+
+
+_databases = itertools.count()
+
+
+@pytest.fixture
+def database(_postgres: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty database of a PostgreSQL with pgvector, where libpq finds it by itself."""
+    import psycopg
+
+    for variable, value in _postgres.items():
+        monkeypatch.setenv(variable, value)
+    name = f"test{next(_databases)}"
+    with contextlib.closing(psycopg.connect(autocommit=True)) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    monkeypatch.setenv("PGDATABASE", name)
+
+
+@pytest.fixture
+def sqlite(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The module `sqlite3`, or the same with extensions, where this Python was built without them."""
+    pytest.importorskip("sqlite_vec")
+    if hasattr(sqlite3.Connection, "enable_load_extension"):
+        return sqlite3
+    module: ModuleType = pytest.importorskip("pysqlite3", reason="the sqlite3 of this Python loads no extensions, and there is no pysqlite3")
+    monkeypatch.setitem(sys.modules, "sqlite3", module)
+    return module
 
 
 def java() -> str | None:

@@ -6,10 +6,11 @@ import json
 import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from conftest import DATA
-from isovec import CompactEmbeddings, Embeddings, Hit, IncompatibleIndexError, IsovecError, fuse
+from isovec import CompactEmbeddings, Embedder, Embeddings, Hit, IncompatibleIndexError, IsovecError, fuse
 
 FORMS = ("int8", "binary")
 FILES = DATA / "embeddings"
@@ -64,3 +65,25 @@ def test_rankings_are_joined_by_reciprocal_rank() -> None:
     assert [hit.index for hit in fused] == [7, 4, 9]
     assert fused[0].score == pytest.approx(1 / 61 + 1 / 62)
     assert fuse([], 5) == []
+
+
+def test_the_numbers_of_a_compact_set(embedder: Embedder) -> None:
+    texts = ["the dog has a tail", "a cat", "money in the bank"]
+    for index in (embedder.embeddings(texts), embedder.embeddings(texts, dimension=12), embedder.embeddings([])):
+        n = index.dimension
+        codes, signs = index.compact("int8"), index.compact("binary")
+        assert codes.numpy().dtype == np.int8 and codes.numpy().shape == (len(index), n)
+        assert codes.scales.dtype == np.float32 and codes.scales.shape == (len(index),)
+        scale = np.abs(index.numpy()).max(axis=1, initial=0) / np.float32(127)
+        np.testing.assert_array_equal(codes.scales, scale)
+        assert (np.abs(codes.numpy() * codes.scales[:, None] - index.numpy()) <= scale[:, None] * 0.5001).all()
+        np.testing.assert_array_equal(signs.numpy(), np.packbits(index.numpy() > 0, axis=1))
+        assert signs.numpy().dtype == np.uint8 and signs.scales.shape == (0,)
+        for array in (codes.numpy(), signs.numpy()):
+            assert not array.flags.writeable
+
+
+def test_an_array_outlives_its_set(embedder: Embedder) -> None:
+    index = embedder.embeddings(["the dog has a tail"])
+    kept = CompactEmbeddings.from_bytes(index.compact("int8").to_bytes()).numpy()
+    np.testing.assert_array_equal(kept, index.compact("int8").numpy())

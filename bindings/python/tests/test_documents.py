@@ -10,16 +10,18 @@ from pathlib import Path
 
 import pytest
 
-from conftest import BERT, java
+from conftest import BERT, ROOT, java
 
-ROOT = Path(__file__).parents[3]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "bindings" / "python" / "README.md"]
 EXAMPLES = [
     pytest.param(example, id=f"{document.relative_to(ROOT)}, example {at}")
     for document in DOCUMENTS
     for at, example in enumerate(re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL))
 ]
-COLBERT = BERT.with_name("tiny-colbert")
+SMALL = {
+    "colbert-ir/colbertv2.0": BERT.with_name("tiny-colbert"),
+    "naver/splade-cocondenser-ensembledistil": BERT.with_name("tiny-splade"),
+}
 MODEL = os.environ.get("ISOVEC_TEST_MODEL")
 
 
@@ -39,13 +41,21 @@ def engines() -> Iterator[None]:
 
 @pytest.mark.usefixtures("engines")
 @pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_example_runs(
+    example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
     if "pyspark" in example and (missing := java()):
         pytest.skip(missing)
+    if "psycopg" in example:
+        request.getfixturevalue("database")
+    if "sqlite_vec" in example:
+        request.getfixturevalue("sqlite")
+    if "qdrant_client" in example:
+        pytest.importorskip("qdrant_client", exc_type=ImportError)
     # The real model where set-up brought it.
     model = Path(MODEL) if MODEL and Path(MODEL).is_dir() else BERT
     monkeypatch.chdir(tmp_path)
-    for name, folder in [("sentence-transformers/all-MiniLM-L6-v2", model), ("colbert-ir/colbertv2.0", COLBERT)]:
+    for name, folder in {"sentence-transformers/all-MiniLM-L6-v2": model, **SMALL}.items():
         example = example.replace(f'"{name}"', repr(str(folder)))
     exec(example, {"__name__": "example"})
 

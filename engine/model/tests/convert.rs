@@ -779,7 +779,9 @@ fn the_comparison_notices_a_changed_node() {
                     .iter_mut()
                     .find(|tensor| tensor.raw_data[..] == epsilon)
                     .expect("an epsilon");
-                epsilon.raw_data = 1e-5f32.to_le_bytes().to_vec().into();
+                // What T5 normalises is a sum of what nothing normalised, and so large that less makes no difference.
+                let other: f32 = if name.starts_with("t5") { 1e-3 } else { 1e-5 };
+                epsilon.raw_data = other.to_le_bytes().to_vec().into();
             }
         }
         assert!(

@@ -167,15 +167,7 @@ async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
         options = options.with_dimension(dimensions);
     }
     let format = asked.encoding_format.unwrap_or_default();
-    let set = match items {
-        #[cfg(feature = "image")]
-        Items::Images(pictures) => call.embed_images(&served, pictures, options).await?,
-        // There is no model for them.
-        #[cfg(not(feature = "image"))]
-        Items::Images(_) => return Err(served.is_no("a model of pictures")),
-        Items::Texts(texts) => call.embed(&served, texts, options).await?,
-        Items::Tokens(texts) => call.embed_tokens(&served, texts, options).await?,
-    };
+    let set = call.embed_items(&served, items, options).await?;
     let seen = Seen {
         tokens: call.tokens(),
         truncated: call.truncated().to_vec(),

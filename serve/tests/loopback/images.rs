@@ -7,6 +7,7 @@ use isovec_serve::{ModelSpec, ServeOptions};
 use isovec_test_support::{Which, data};
 use serde_json::{Value, json};
 
+use crate::grpc::{call_at, field, framed};
 use crate::models::{Changing, embedder};
 use crate::running::{MODEL, Running, options};
 
@@ -70,6 +71,53 @@ async fn vectors_of_pictures_are_the_librarys() {
         (&info["task"], &info["dimension"]),
         (&json!("embed_images"), &json!(server.model.dimension()))
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_open_inference_protocol_takes_pictures_over_http_and_over_grpc() {
+    let server = Running::over(clip().await, options()).await;
+    let files = [gif([255, 0, 0], 1), gif([0, 90, 255], 1)];
+    let wanted = server.model.embed(files.to_vec()).await.unwrap();
+    let path = format!("/v2/models/{MODEL}");
+    let told = server.get(&path).await.json();
+    let input = json!({"name": "image", "datatype": "BYTES", "shape": [-1]});
+    assert_eq!(told["inputs"], json!([input]));
+    assert_eq!(told["outputs"][0]["shape"], json!([-1, wanted.dim()]));
+
+    let coded: Vec<String> = files.iter().map(|file| STANDARD.encode(file)).collect();
+    let tensor = |name: &str| json!({"inputs": [{"name": name, "datatype": "BYTES", "shape": [2], "data": coded}]});
+    let path = format!("{path}/infer");
+    let answer = server.post(&path, &tensor("image")).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let data = answer.json()["outputs"][0]["data"].clone();
+    let values: Vec<f32> = serde_json::from_value(data).unwrap();
+    assert_eq!(values, wanted.as_slice());
+    let refused = server.post(&path, &tensor("text")).await;
+    assert_eq!(refused.status, 400);
+    assert!(refused.json()["error"].as_str().unwrap().contains("image"));
+
+    let call = async |method: &str, fields: &[Vec<u8>]| {
+        let message = framed(&fields.concat());
+        call_at(server.address, method, &[], &message).await
+    };
+    let told = call("ModelMetadata", &[field(1, MODEL.as_bytes())]).await;
+    assert!(told.body.windows(5).any(|name| name == b"image"));
+    let contents: Vec<u8> = files.iter().flat_map(|file| field(8, file)).collect();
+    let tensor = [
+        field(1, b"image"),
+        field(2, b"BYTES"),
+        field(3, &[2]),
+        field(5, &contents),
+    ];
+    let fields = [field(1, MODEL.as_bytes()), field(5, &tensor.concat())];
+    let called = call("ModelInfer", &fields).await;
+    assert_eq!(called.status, "0", "{}", called.said);
+    let bytes: Vec<u8> = wanted
+        .as_slice()
+        .iter()
+        .flat_map(|v| v.to_le_bytes())
+        .collect();
+    assert!(called.body.ends_with(&bytes));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use isovec_engine::fingerprint::Fingerprint;
 
-use super::{Embeddings, comparable, rescored};
+use super::{Embeddings, PrecisionDifference, check_compatible, comparable, rescored};
 use crate::error::{Error, Result};
 use crate::similarity::{Hit, Similarity, best, norm, top_k};
 
@@ -161,6 +161,15 @@ impl CompactEmbeddings {
     /// The model's name, for people.
     pub fn model(&self) -> &str {
         &self.model
+    }
+
+    /// Whether vectors of another fingerprint may be compared with these, as
+    /// [`Embeddings::check_compatible`] says it.
+    ///
+    /// # Errors
+    /// [`Error::IncompatibleIndex`] with every entry that differs.
+    pub fn check_compatible(&self, other: &Fingerprint) -> Result<Option<PrecisionDifference>> {
+        check_compatible(&self.fingerprint, other)
     }
 
     /// The `k` vectors most alike each query, best first: one list a query, in the queries' order. Of

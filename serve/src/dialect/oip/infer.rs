@@ -8,13 +8,13 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use isovec::{EmbedOptions, Embeddings};
-use isovec_http::{Dialect, header};
+use isovec_http::{Dialect, apart, header};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::super::floats::written;
-use super::tensor::Tensor;
-use super::{INPUT, OUTPUT, VERSION, extent, named, priority};
+use super::tensor::{Input, Tensor};
+use super::{OUTPUT, VERSION, extent, inputs, named, priority};
 use crate::app::App;
 use crate::body::{self, check_is_json};
 use crate::call::Call;
@@ -51,10 +51,10 @@ pub(super) fn routes() -> [Route; 2] {
         ),
     ]);
     let input = object([
-        needed("name", one_of(&[INPUT])),
+        needed("name", one_of(&inputs())),
         needed("datatype", one_of(&["BYTES"])),
         needed("shape", list(extent())),
-        optional("data", list(text())),
+        optional("data", list(word("A text, or a picture's file in base64."))),
         optional(
             "parameters",
             object([optional(
@@ -92,9 +92,9 @@ pub(super) fn routes() -> [Route; 2] {
         needed("outputs", list(output)),
     ]);
     let example = json!({
-        "inputs": [{"name": INPUT, "datatype": "BYTES", "shape": [2], "data": ["a text", "another"]}],
+        "inputs": [{"name": Input::Texts.name(), "datatype": "BYTES", "shape": [2], "data": ["a text", "another"]}],
     });
-    let summary = "Vectors of texts.";
+    let summary = "Vectors of texts or pictures.";
     [
         Route::post("/v2/models/{model}/infer", of_model, summary)
             .takes(asked.clone(), example.clone())
@@ -206,7 +206,7 @@ async fn inferred(
     }
     let mut json = call.body(request).await?;
     let served = named(&call.app, name, version)?;
-    served.embedder()?;
+    let input = Input::of(&served)?;
     let length = length.unwrap_or(json.len());
     if length > json.len() {
         let message = format!(
@@ -226,12 +226,16 @@ async fn inferred(
     }
     let binary = binary(asked.outputs, parameters.binary_data_output)?;
     let mut inputs = asked.inputs.into_iter();
-    let (Some(Object(input)), None) = (inputs.next(), inputs.next()) else {
-        let message = format!("the model has one input, {INPUT:?}");
-        return Err(Failure::field("inputs", message));
+    let (Some(Object(tensor)), None) = (inputs.next(), inputs.next()) else {
+        return Err(input.is_alone());
     };
-    let texts = input.texts(behind)?;
-    let set = call.embed(&served, texts, EmbedOptions::default()).await?;
+    let items = match input {
+        Input::Texts => tensor.items(input, behind)?,
+        // Megabytes of base64 keep nobody else waiting.
+        Input::Images => apart(move || tensor.items(input, behind)).await??,
+    };
+    let options = EmbedOptions::default();
+    let set = call.embed_items(&served, items, options).await?;
     let headers = call.describe(&served, set.fingerprint().id());
     let about = (Arc::clone(&served.name), asked.id);
     answer(headers, set, about, binary).await

@@ -2,7 +2,8 @@
 //! <https://github.com/open-inference/open-inference-protocol> describes it, with Triton's extension for binary tensors and its
 //! parameters `priority` and `timeout`: what is under `/v2/models`, `/v2/health` and `/v2/repository`, and `/v2` itself.
 //!
-//! Models that give vectors have one input, `text`, and one output, `embedding`. A model has one version, which is called 1.
+//! Models that give vectors have one input, `text` or `image`, and one output, `embedding`. A model has one version, which is
+//! called 1.
 
 mod infer;
 mod name;
@@ -23,13 +24,14 @@ use crate::route::Route;
 use crate::schema::{boolean, list, needed, object, one_of, text, whole, word};
 use crate::served::Served;
 
+use self::tensor::Input;
+
 pub(crate) use self::name::fold;
 
 /// The one version that every model has.
 pub(super) const VERSION: &str = "1";
 
-/// The tensors of a model that gives vectors.
-pub(super) const INPUT: &str = "text";
+/// The one output of a model that gives vectors.
 pub(super) const OUTPUT: &str = "embedding";
 
 /// What the server does beyond the protocol's core.
@@ -107,6 +109,11 @@ pub(super) fn error_schema() -> Value {
     object([needed("error", text())])
 }
 
+/// The names that the one input of a model may have.
+fn inputs() -> [&'static str; 2] {
+    [Input::Texts, Input::Images].map(Input::name)
+}
+
 /// The schema of an extent of a tensor that is there.
 fn extent() -> Value {
     whole(1, "An extent.")
@@ -177,13 +184,14 @@ async fn version_metadata(
 
 fn described(app: &App, name: &str, version: Option<&str>) -> Result<Value, Failure> {
     let served = named(app, name, version)?;
-    let dimension = served.embedder()?.model.dimension();
+    let input = Input::of(&served)?;
+    let dimension = served.dimension(input.task())?;
     let any = [-1];
     Ok(json!({
         "name": &*served.name,
         "versions": [VERSION],
         "platform": platform(&served),
-        "inputs": [{"name": INPUT, "datatype": "BYTES", "shape": any}],
+        "inputs": [{"name": input.name(), "datatype": "BYTES", "shape": any}],
         "outputs": [{"name": OUTPUT, "datatype": "FP32", "shape": [-1, dimension]}],
     }))
 }

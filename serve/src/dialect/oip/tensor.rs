@@ -1,16 +1,180 @@
-//! Tensors of texts, in JSON or behind it as bytes.
+//! Tensors of texts or of pictures' files, in JSON or behind it as bytes.
 
 use std::fmt;
 
 use bytes::{Buf as _, Bytes};
+use isovec::ModelTask;
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 
-use super::INPUT;
 use crate::failure::{Failure, Kind};
 use crate::list::List;
 use crate::object::Object;
 use crate::options::MOST_TEXTS;
+use crate::served::Served;
+use crate::tokens::{self, Items};
+
+/// The one input of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Input {
+    Texts,
+    /// Pictures, each the bytes of a file.
+    Images,
+}
+
+impl Input {
+    /// The input of a model that gives vectors.
+    ///
+    /// # Errors
+    /// A model for another task.
+    pub(in super::super) fn of(served: &Served) -> Result<Self, Failure> {
+        match served.task() {
+            ModelTask::EmbedImages => Ok(Self::Images),
+            _ => served.embedder().map(|_| Self::Texts),
+        }
+    }
+
+    /// Its name.
+    pub(in super::super) fn name(self) -> &'static str {
+        match self {
+            Self::Texts => "text",
+            Self::Images => "image",
+        }
+    }
+
+    /// That a request has another number of inputs than one.
+    pub(in super::super) fn is_alone(self) -> Failure {
+        wrong(format!("the model has one input, {:?}", self.name()))
+    }
+
+    /// What the model that has it does.
+    pub(in super::super) fn task(self) -> ModelTask {
+        match self {
+            Self::Texts => ModelTask::Embed,
+            Self::Images => ModelTask::EmbedImages,
+        }
+    }
+
+    /// What an element of it is called.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Texts => "text",
+            Self::Images => "picture",
+        }
+    }
+
+    /// The number of elements that a tensor says it has.
+    ///
+    /// # Errors
+    /// A tensor that is not this input.
+    pub(in super::super) fn check(
+        self,
+        name: &str,
+        datatype: &str,
+        shape: &[usize],
+    ) -> Result<usize, Failure> {
+        let own = self.name();
+        if name != own {
+            return Err(wrong(format!(
+                "the model has no such input; its one input is {own:?}"
+            )));
+        }
+        if datatype != "BYTES" {
+            return Err(wrong(format!("the input {own:?} has the datatype BYTES")));
+        }
+        match *shape {
+            [count] | [count, 1] => Ok(count),
+            _ => Err(wrong(format!(
+                "the input {own:?} has the shape [n] or [n, 1]"
+            ))),
+        }
+    }
+
+    /// The elements of a tensor in one piece: each has its length in four bytes, little-endian, before it.
+    ///
+    /// # Errors
+    /// Bytes that end too early, and all errors of [`of_bytes`](Self::of_bytes).
+    pub(in super::super) fn of_raw(self, mut bytes: Bytes, count: usize) -> Result<Items, Failure> {
+        let mut elements = Vec::new();
+        while !bytes.is_empty() {
+            let at = elements.len();
+            // One more than there may be is refused below.
+            if at > MOST_TEXTS {
+                break;
+            }
+            let length = (bytes.len() >= 4).then(|| bytes.get_u32_le() as usize);
+            let Some(length) = length.filter(|&length| length <= bytes.len()) else {
+                return Err(wrong(format!("{} {at} is cut short", self.word())));
+            };
+            elements.push(bytes.split_to(length));
+        }
+        self.of_bytes(elements, count)
+    }
+
+    /// The elements of a tensor where they are apart.
+    ///
+    /// # Errors
+    /// None, too many or another number than the shape says, an element that is empty, and a text that is no UTF-8.
+    pub(in super::super) fn of_bytes(
+        self,
+        elements: Vec<Bytes>,
+        count: usize,
+    ) -> Result<Items, Failure> {
+        let word = self.word();
+        if elements.len() > MOST_TEXTS {
+            let message =
+                format!("there are more than {MOST_TEXTS} {word}s, which a request takes at most");
+            return Err(Failure::new(Kind::TooMany, message).about("inputs"));
+        }
+        if elements.is_empty() {
+            let message = format!("the list of {word}s is empty");
+            return Err(Failure::new(Kind::Empty, message).about("inputs"));
+        }
+        if let Some(at) = elements.iter().position(Bytes::is_empty) {
+            return Err(wrong(format!("{word} {at} is empty")));
+        }
+        self.counted(elements.len(), count)?;
+        let text = |(at, bytes): (usize, &Bytes)| match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => Err(wrong(format!("text {at} is no UTF-8"))),
+        };
+        Ok(match self {
+            Self::Texts => {
+                let texts: Result<_, Failure> = elements.iter().enumerate().map(text).collect();
+                Items::Texts(texts?)
+            }
+            Self::Images => Items::Images(elements.into_iter().map(Vec::from).collect()),
+        })
+    }
+
+    /// The elements of a tensor in JSON, where a file is in base64.
+    fn of_json(self, data: List<Element>, count: usize) -> Result<Items, Failure> {
+        let elements = data.checked("inputs", |Element(text)| text.is_empty())?;
+        self.counted(elements.len(), count)?;
+        let texts = elements.into_iter().map(|Element(text)| text);
+        let file = |(at, text): (usize, String)| {
+            tokens::file(&text).map_err(|why| wrong(format!("picture {at}: {why}")))
+        };
+        Ok(match self {
+            Self::Texts => Items::Texts(texts.collect()),
+            Self::Images => {
+                let files: Result<_, Failure> = texts.enumerate().map(file).collect();
+                Items::Images(files?)
+            }
+        })
+    }
+
+    /// Refuses another number of elements than the shape says.
+    fn counted(self, there: usize, count: usize) -> Result<(), Failure> {
+        let word = self.word();
+        match there == count {
+            true => Ok(()),
+            false => Err(wrong(format!(
+                "the shape is for {count} {word}s, and there are {there}"
+            ))),
+        }
+    }
+}
 
 /// A tensor of a request.
 #[derive(Debug, Deserialize)]
@@ -18,9 +182,9 @@ pub(super) struct Tensor {
     name: String,
     datatype: String,
     shape: Vec<usize>,
-    /// Texts, in the order of rows.
+    /// Elements, in the order of rows.
     #[serde(default)]
-    data: Option<List<Text>>,
+    data: Option<List<Element>>,
     #[serde(default)]
     parameters: Option<Object<Parameters>>,
 }
@@ -33,32 +197,26 @@ struct Parameters {
 }
 
 impl Tensor {
-    /// The texts. `behind` is what follows the JSON.
+    /// What is to be embedded. `behind` is what follows the JSON.
     ///
     /// # Errors
-    /// Another tensor than one of texts, and all errors of [`Texts::checked`](crate::texts::Texts::checked).
-    pub(super) fn texts(self, behind: Bytes) -> Result<Vec<String>, Failure> {
-        let count = check(&self.name, &self.datatype, &self.shape)?;
+    /// A tensor that is not the input, and all errors of its elements.
+    pub(super) fn items(self, input: Input, behind: Bytes) -> Result<Items, Failure> {
+        let count = input.check(&self.name, &self.datatype, &self.shape)?;
         let Object(parameters) = self.parameters.unwrap_or(Object(Parameters::default()));
-        let texts = match (self.data, parameters.binary_data_size) {
-            (Some(texts), None) if behind.is_empty() => {
-                let texts = texts.checked("inputs", |Text(text)| text.is_empty())?;
-                texts.into_iter().map(|Text(text)| text).collect()
-            }
-            (None, Some(size)) if size == behind.len() => of_raw(behind)?,
+        match (self.data, parameters.binary_data_size) {
+            (Some(data), None) if behind.is_empty() => input.of_json(data, count),
+            (None, Some(size)) if size == behind.len() => input.of_raw(behind, count),
             (None, Some(size)) => {
                 let there = behind.len();
-                return Err(wrong(format!(
+                Err(wrong(format!(
                     "binary_data_size is {size}, and {there} bytes are behind the JSON"
-                )));
+                )))
             }
-            _ => {
-                return Err(wrong(
-                    "a tensor has either data, or binary_data_size with so many bytes behind the JSON",
-                ));
-            }
-        };
-        counted(texts, count)
+            _ => Err(wrong(
+                "a tensor has either data, or binary_data_size with so many bytes behind the JSON",
+            )),
+        }
     }
 }
 
@@ -66,111 +224,34 @@ fn wrong(message: impl Into<String>) -> Failure {
     Failure::field("inputs", message)
 }
 
-/// The number of texts that a tensor says it has.
-///
-/// # Errors
-/// A tensor that is not one of texts.
-pub(in super::super) fn check(
-    name: &str,
-    datatype: &str,
-    shape: &[usize],
-) -> Result<usize, Failure> {
-    if name != INPUT {
-        return Err(wrong(format!(
-            "the model has no such input; its one input is {INPUT:?}"
-        )));
-    }
-    if datatype != "BYTES" {
-        return Err(wrong(format!("the input {INPUT:?} has the datatype BYTES")));
-    }
-    match *shape {
-        [count] | [count, 1] => Ok(count),
-        _ => Err(wrong(format!(
-            "the input {INPUT:?} has the shape [n] or [n, 1]"
-        ))),
-    }
-}
-
-/// The texts, if there are as many as the shape says.
-pub(in super::super) fn counted(texts: Vec<String>, count: usize) -> Result<Vec<String>, Failure> {
-    match texts.len() {
-        there if there == count => Ok(texts),
-        there => Err(wrong(format!(
-            "the shape is for {count} texts, and there are {there}"
-        ))),
-    }
-}
-
-/// The texts of a tensor in one piece: each has its length in four bytes, little-endian, before it.
-///
-/// # Errors
-/// Bytes that end too early, and all errors of [`of_bytes`].
-pub(in super::super) fn of_raw(mut bytes: Bytes) -> Result<Vec<String>, Failure> {
-    let mut texts = Vec::new();
-    while !bytes.is_empty() {
-        let at = texts.len();
-        // One more than there may be is refused below.
-        if at > MOST_TEXTS {
-            break;
-        }
-        let length = (bytes.len() >= 4).then(|| bytes.get_u32_le() as usize);
-        let Some(length) = length.filter(|&length| length <= bytes.len()) else {
-            return Err(wrong(format!("text {at} is cut short")));
-        };
-        texts.push(bytes.split_to(length));
-    }
-    of_bytes(texts)
-}
-
-/// The texts of a tensor whose elements are apart.
-///
-/// # Errors
-/// None or too many, and an element that is empty or no UTF-8.
-pub(in super::super) fn of_bytes(texts: Vec<Bytes>) -> Result<Vec<String>, Failure> {
-    if texts.len() > MOST_TEXTS {
-        let message =
-            format!("there are more than {MOST_TEXTS} texts, which a request takes at most");
-        return Err(Failure::new(Kind::TooMany, message).about("inputs"));
-    }
-    if texts.is_empty() {
-        return Err(Failure::new(Kind::Empty, "the list of texts is empty").about("inputs"));
-    }
-    let text = |(at, bytes): (usize, &Bytes)| match std::str::from_utf8(bytes) {
-        Ok("") => Err(wrong(format!("text {at} is empty"))),
-        Ok(text) => Ok(text.to_owned()),
-        Err(_) => Err(wrong(format!("text {at} is no UTF-8"))),
-    };
-    texts.iter().enumerate().map(text).collect()
-}
-
-/// A text, by itself or as the one element of a row.
+/// An element, by itself or as the one element of a row.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Text(String);
+struct Element(String);
 
-impl<'de> Deserialize<'de> for Text {
+impl<'de> Deserialize<'de> for Element {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Read;
         impl<'de> Visitor<'de> for Read {
-            type Value = Text;
+            type Value = Element;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a text, or a list of one text")
             }
 
-            fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
-                Ok(Text(text.to_owned()))
+            fn visit_str<E: Error>(self, text: &str) -> Result<Element, E> {
+                Ok(Element(text.to_owned()))
             }
 
-            fn visit_string<E: Error>(self, text: String) -> Result<Text, E> {
-                Ok(Text(text))
+            fn visit_string<E: Error>(self, text: String) -> Result<Element, E> {
+                Ok(Element(text))
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut row: A) -> Result<Text, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut row: A) -> Result<Element, A::Error> {
                 let text = row.next_element()?;
                 let text = text.ok_or_else(|| Error::invalid_length(0, &self))?;
                 match row.next_element::<IgnoredAny>()? {
                     Some(_) => Err(Error::invalid_length(2, &self)),
-                    None => Ok(Text(text)),
+                    None => Ok(Element(text)),
                 }
             }
         }
@@ -183,10 +264,18 @@ impl<'de> Deserialize<'de> for Text {
 mod tests {
     use super::*;
 
-    fn read(json: &str, behind: &[u8]) -> Result<Vec<String>, String> {
+    fn items(input: Input, json: &str, behind: &[u8]) -> Result<Items, String> {
         let tensor: Tensor = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let behind = Bytes::copy_from_slice(behind);
-        tensor.texts(behind).map_err(|failure| failure.message)
+        let items = tensor.items(input, behind);
+        items.map_err(|failure| failure.message)
+    }
+
+    fn read(json: &str, behind: &[u8]) -> Result<Vec<String>, String> {
+        items(Input::Texts, json, behind).map(|items| match items {
+            Items::Texts(texts) => texts,
+            others => panic!("{others:?}"),
+        })
     }
 
     fn tensor(shape: &str, rest: &str) -> String {
@@ -203,6 +292,43 @@ mod tests {
         let bytes = b"\x01\0\0\0a\x02\0\0\0\xc3\xa4";
         let behind = tensor("[2]", r#""parameters": {"binary_data_size": 11}"#);
         assert_eq!(read(&behind, bytes).unwrap(), ["a", "ä"]);
+    }
+
+    #[test]
+    fn pictures_are_read_from_base64_and_from_bytes() {
+        let image = |rest: &str| tensor("[2]", rest).replace("text", "image");
+        let wanted = Items::Images(vec![vec![0, 1, 2], vec![0xff]]);
+        let coded = image(r#""data": ["AAEC", "data:image/gif;base64,/w=="]"#);
+        assert_eq!(items(Input::Images, &coded, b"").unwrap(), wanted);
+        let behind = image(r#""parameters": {"binary_data_size": 12}"#);
+        let bytes = b"\x03\0\0\0\x00\x01\x02\x01\0\0\0\xff";
+        assert_eq!(items(Input::Images, &behind, bytes).unwrap(), wanted);
+
+        for (json, behind, reason) in [
+            (coded.replace("[2]", "[3]"), &b""[..], "for 3 pictures"),
+            (coded.replace("AAEC", "A"), b"", "picture 0: "),
+            (coded.replace("AAEC", ""), b"", "is empty"),
+            (
+                coded.replace("AAEC", "http://127.0.0.1/a.gif"),
+                b"",
+                "not followed",
+            ),
+            (behind.clone(), &bytes[..11], "11 bytes are behind"),
+            (behind.replace("12", "4"), b"\0\0\0\0", "picture 0 is empty"),
+            (
+                behind.replace("12", "4"),
+                b"\x01\0\0\0",
+                "picture 0 is cut short",
+            ),
+            (
+                coded.replace("image\"", "text\""),
+                b"",
+                "its one input is \"image\"",
+            ),
+        ] {
+            let error = items(Input::Images, &json, behind).unwrap_err();
+            assert!(error.contains(reason), "{json}: {error}");
+        }
     }
 
     #[test]
