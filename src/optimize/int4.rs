@@ -87,9 +87,11 @@ async fn vectors(
     let prepared = complete(bundle.clone(), &plain, purpose(Output::Vectors), cancel).await?;
     let mut found = Vec::with_capacity(texts.len());
     observe(&bundle, &prepared.bundle, 0, config, texts, cancel, |run| {
-        let outputs = run.outputs.iter();
-        let values = outputs.filter_map(|output| output.tensor.as_slice::<f32>().ok());
-        found.push(values.flatten().copied().collect());
+        let mut values = Vec::new();
+        for output in &run.outputs {
+            values.extend_from_slice(output.tensor.as_slice::<f32>()?);
+        }
+        found.push(values);
         Ok(())
     })
     .await?;

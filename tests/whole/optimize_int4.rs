@@ -104,9 +104,10 @@ fn minilm_in_four_bits_has_a_seventh_of_the_bytes_and_loses_less_with_texts() {
             quality.recall_at_10.unwrap(),
         )
     };
-    // Texts that have nothing in common with those that are compared, and the latter themselves.
+    // Texts that have nothing in common with those that are compared, and some of the latter. Every matrix is tried with each
+    // text, so that few have to do.
     let other = made("other", paragraphs());
-    let own = made("own", Reference::minilm().texts);
+    let own = made("own", Reference::minilm().some(24).texts);
     assert!(other.0 < 0.02 && other.1 > 0.85, "{other:?}");
     assert!(own.0 < other.0, "{own:?} {other:?}");
 }
@@ -124,6 +125,6 @@ fn paragraphs() -> Vec<String> {
     let lines = pages.flat_map(|page| page.lines().map(str::to_owned).collect::<Vec<_>>());
     lines
         .filter(|line| line.len() > 60 && line.starts_with(char::is_alphabetic))
-        .take(400)
+        .take(24)
         .collect()
 }

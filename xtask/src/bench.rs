@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::metadata::packages;
 use crate::process::{Run, cargo};
 use crate::setup::Browser;
 use crate::workspace::Workspace;
@@ -217,11 +218,7 @@ pub(crate) fn run(
 }
 
 fn find(workspace: &Workspace) -> Result<Vec<Bench>> {
-    let text = cargo(workspace)?
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .read()?;
-    let metadata = serde_json::from_str(&text).context("cargo metadata wrote no JSON")?;
-    let mut benches = cargo_benches(&metadata)?;
+    let mut benches = cargo_benches(&packages(workspace)?);
     benches.extend(INSIDE.map(|(name, test)| Bench::Inside { name, test }));
     let folder = workspace.root.join("benches");
     benches.extend(pages(&folder)?);
@@ -234,10 +231,7 @@ fn find(workspace: &Workspace) -> Result<Vec<Bench>> {
     Ok(benches)
 }
 
-fn cargo_benches(metadata: &Value) -> Result<Vec<Bench>> {
-    let packages = metadata["packages"]
-        .as_array()
-        .context("cargo metadata names no packages")?;
+fn cargo_benches(packages: &[Value]) -> Vec<Bench> {
     let mut benches = Vec::new();
     for package in packages {
         for target in package["targets"].as_array().into_iter().flatten() {
@@ -257,7 +251,7 @@ fn cargo_benches(metadata: &Value) -> Result<Vec<Bench>> {
             }
         }
     }
-    Ok(benches)
+    benches
 }
 
 /// The folders with a `package.json` and the script that it is for.
@@ -323,10 +317,9 @@ mod tests {
 
     #[test]
     fn benches_are_told_from_other_targets() {
-        let metadata = json!({"packages": [{"name": "isovec", "targets": [
-            {"name": "isovec", "kind": ["lib"]}, {"name": "overhead", "kind": ["bench"]}]}]});
-        let names: Vec<String> = cargo_benches(&metadata)
-            .unwrap()
+        let packages = [json!({"name": "isovec", "targets": [
+            {"name": "isovec", "kind": ["lib"]}, {"name": "overhead", "kind": ["bench"]}]})];
+        let names: Vec<String> = cargo_benches(&packages)
             .iter()
             .map(|b| b.name().to_owned())
             .collect();

@@ -13,10 +13,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use crate::metadata::{manifests, packages_of};
 use crate::process::Run;
-use crate::test::datafusion;
 use crate::workspace::Workspace;
 
 /// The file in cargo's folder that says which clone it was last used for.
@@ -80,23 +79,16 @@ fn take_over_as(workspace: &Workspace, is_ci: bool) -> Result<()> {
 
 /// The file that each crate, test and benchmark of both workspaces begins with.
 fn sources(workspace: &Workspace) -> Result<Vec<PathBuf>> {
-    let manifests = [
-        workspace.root.join("Cargo.toml"),
-        datafusion::manifest(workspace),
-    ];
     let mut found = Vec::new();
-    for manifest in manifests.iter().filter(|manifest| manifest.exists()) {
-        let metadata = Run::new(workspace, "cargo")?
-            .args(["metadata", "--no-deps", "--format-version", "1"])
-            .args(["--manifest-path".as_ref(), manifest.as_os_str()])
-            .read()?;
-        let metadata: Value =
-            serde_json::from_str(&metadata).context("cargo metadata wrote no JSON")?;
-        let packages = metadata["packages"].as_array().into_iter().flatten();
-        let targets =
-            packages.flat_map(|package| package["targets"].as_array().into_iter().flatten());
-        let paths = targets.filter_map(|target| target["src_path"].as_str());
-        found.extend(paths.map(PathBuf::from));
+    for manifest in manifests(workspace) {
+        if !manifest.exists() {
+            continue;
+        }
+        for package in packages_of(workspace, &manifest)? {
+            let targets = package["targets"].as_array().into_iter().flatten();
+            let paths = targets.filter_map(|target| target["src_path"].as_str());
+            found.extend(paths.map(PathBuf::from));
+        }
     }
     Ok(found)
 }

@@ -11,6 +11,7 @@ mod clones;
 mod demo;
 mod docs;
 mod fuzz;
+mod metadata;
 mod notices;
 mod peer_modules;
 mod process;

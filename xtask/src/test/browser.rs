@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::changed::Broken;
 use super::{Check, Verdict};
+use crate::metadata::packages;
 use crate::process::{Run, cargo};
 use crate::report;
 use crate::serve::{self, Serving, TEST_PORT};
@@ -145,26 +146,17 @@ fn runs_as_root(workspace: &Workspace) -> bool {
 
 /// The packages of ours that have tests for the browser.
 fn packages_with_browser_tests(workspace: &Workspace) -> Result<Vec<String>> {
-    let text = cargo(workspace)?
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .read()?;
-    packages_in(&serde_json::from_str(&text).context("cargo metadata wrote no JSON")?)
+    Ok(with_browser_tests(&packages(workspace)?))
 }
 
-fn packages_in(metadata: &Value) -> Result<Vec<String>> {
-    let all = metadata["packages"]
-        .as_array()
-        .context("cargo metadata names no packages")?;
-    let mut packages = Vec::new();
-    for package in all {
-        let depends = package["dependencies"]
-            .as_array()
-            .is_some_and(|all| all.iter().any(|d| d["name"] == "wasm-bindgen-test"));
-        if let (true, Some(name)) = (depends, package["name"].as_str()) {
-            packages.push(name.to_owned());
-        }
-    }
-    Ok(packages)
+fn with_browser_tests(packages: &[Value]) -> Vec<String> {
+    let has_tests = |package: &&Value| {
+        let dependencies = package["dependencies"].as_array();
+        dependencies.is_some_and(|all| all.iter().any(|d| d["name"] == "wasm-bindgen-test"))
+    };
+    let with_tests = packages.iter().filter(has_tests);
+    let names = with_tests.filter_map(|package| package["name"].as_str());
+    names.map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -173,12 +165,11 @@ mod tests {
 
     #[test]
     fn packages_with_browser_tests_are_found_by_their_dependency() {
-        let metadata = json!({"packages": [
-            {"name": "a", "dependencies": [{"name": "wasm-bindgen-test"}]},
-            {"name": "b", "dependencies": [{"name": "wasm-bindgen"}]},
-        ]});
-        assert_eq!(packages_in(&metadata).unwrap(), ["a"]);
-        assert!(packages_in(&json!({})).is_err());
+        let packages = [
+            json!({"name": "a", "dependencies": [{"name": "wasm-bindgen-test"}]}),
+            json!({"name": "b", "dependencies": [{"name": "wasm-bindgen"}]}),
+        ];
+        assert_eq!(with_browser_tests(&packages), ["a"]);
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! DataFusion's functions, which have a workspace of their own: no other check builds DataFusion.
 
-use std::path::PathBuf;
-
 use anyhow::Result;
 
 use super::changed::Broken;
 use super::{Check, Verdict};
+use crate::metadata::DATAFUSION;
 use crate::process::cargo;
 use crate::workspace::{Workspace, which};
 
@@ -17,16 +16,8 @@ pub(super) const CHECKS: &[Check] = &[Check {
     run,
 }];
 
-/// The folder of its workspace.
-pub(super) const FOLDER: &str = "bindings/datafusion";
-
-/// Its manifest.
-pub(crate) fn manifest(workspace: &Workspace) -> PathBuf {
-    workspace.root.join(FOLDER).join("Cargo.toml")
-}
-
 fn run(workspace: &Workspace) -> Result<Verdict> {
-    let folder = workspace.root.join(FOLDER);
+    let folder = workspace.root.join(DATAFUSION);
     cargo(workspace)?
         .args(["fmt", "--check"])
         .within(&folder)

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use super::changed::Broken;
-use super::{Check, Verdict, datafusion};
+use super::{Check, Verdict};
+use crate::metadata::{manifests, packages_of};
 use crate::process::{Run, cargo};
 use crate::workspace::Workspace;
 
@@ -43,14 +43,6 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// The manifests of both workspaces.
-fn manifests(workspace: &Workspace) -> [PathBuf; 2] {
-    [
-        workspace.root.join("Cargo.toml"),
-        datafusion::manifest(workspace),
-    ]
-}
-
 /// Both workspaces, by the same rules.
 fn deny(workspace: &Workspace) -> Result<Verdict> {
     let rules = workspace.root.join("deny.toml");
@@ -71,17 +63,7 @@ fn deny(workspace: &Workspace) -> Result<Verdict> {
 fn msrv(workspace: &Workspace) -> Result<Verdict> {
     let mut packages = Vec::new();
     for manifest in manifests(workspace) {
-        let text = cargo(workspace)?
-            .args(["metadata", "--no-deps", "--format-version", "1"])
-            .args([OsStr::new("--manifest-path"), manifest.as_os_str()])
-            .read()?;
-        let mut metadata: Value =
-            serde_json::from_str(&text).context("cargo metadata wrote no JSON")?;
-        packages.append(
-            metadata["packages"]
-                .as_array_mut()
-                .context("cargo metadata names no packages")?,
-        );
+        packages.extend(packages_of(workspace, &manifest)?);
     }
     let stated = stated_version(&packages)?;
 

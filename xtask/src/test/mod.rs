@@ -7,7 +7,7 @@ mod browser;
 mod changed;
 mod clients;
 mod cross;
-pub(crate) mod datafusion;
+mod datafusion;
 mod fastembed;
 mod hygiene;
 mod lint;

@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde_json::Value;
 
 use super::changed::Broken;
 use super::{Check, Verdict};
+use crate::metadata::packages;
 use crate::process::{Run, cargo, npm};
 use crate::report;
 use crate::serve::{self, Serving, TEST_PORT};
@@ -138,11 +139,7 @@ fn exports(workspace: &Workspace) -> Result<PathBuf> {
 
 fn crates(workspace: &Workspace) -> Result<Verdict> {
     let mut run = cargo(workspace)?.args(["package", "--workspace", "--no-verify"]);
-    let text = cargo(workspace)?
-        .args(["metadata", "--no-deps", "--format-version", "1"])
-        .read()?;
-    for name in unpublished(&serde_json::from_str(&text).context("cargo metadata wrote no JSON")?)?
-    {
+    for name in unpublished(&packages(workspace)?) {
         run = run.args(["--exclude", &name]);
     }
     // A clean clone has to stay clean through all other checks. On a developer's machine, in the
@@ -159,16 +156,13 @@ fn crates(workspace: &Workspace) -> Result<Verdict> {
 }
 
 /// The packages that say `publish = false`.
-fn unpublished(metadata: &Value) -> Result<Vec<String>> {
-    let packages = metadata["packages"]
-        .as_array()
-        .context("cargo metadata names no packages")?;
-    Ok(packages
+fn unpublished(packages: &[Value]) -> Vec<String> {
+    packages
         .iter()
         .filter(|package| package["publish"].as_array().is_some_and(Vec::is_empty))
         .filter_map(|package| package["name"].as_str())
         .map(str::to_owned)
-        .collect())
+        .collect()
 }
 
 #[cfg(test)]
@@ -178,9 +172,11 @@ mod tests {
 
     #[test]
     fn what_is_not_published_is_left_out() {
-        let metadata = json!({"packages": [
-            {"name": "xtask", "publish": []}, {"name": "isovec", "publish": null},
-            {"name": "inside", "publish": ["our-registry"]}]});
-        assert_eq!(unpublished(&metadata).unwrap(), ["xtask"]);
+        let packages = [
+            json!({"name": "xtask", "publish": []}),
+            json!({"name": "isovec", "publish": null}),
+            json!({"name": "inside", "publish": ["our-registry"]}),
+        ];
+        assert_eq!(unpublished(&packages), ["xtask"]);
     }
 }

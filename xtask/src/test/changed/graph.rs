@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
-use crate::process::cargo;
+use crate::metadata::packages;
 use crate::workspace::Workspace;
 
 /// The workspace's packages.
@@ -26,11 +26,7 @@ const ROOT: &[&str] = &["src", "tests", "examples", "proptest-regressions"];
 
 impl Graph {
     pub(super) fn read(workspace: &Workspace) -> Result<Self> {
-        let text = cargo(workspace)?
-            .args(["metadata", "--no-deps", "--format-version", "1"])
-            .read()?;
-        let metadata = serde_json::from_str(&text).context("cargo metadata wrote no JSON")?;
-        let mut graph = Self::of(&metadata, &workspace.root)?;
+        let mut graph = Self::of(&packages(workspace)?, &workspace.root)?;
         for (folder, name) in graph.folders.clone() {
             let named = graph.named(&workspace.root, &folder, &name);
             graph.names.insert(name, named);
@@ -38,10 +34,9 @@ impl Graph {
         Ok(graph)
     }
 
-    fn of(metadata: &Value, root: &Path) -> Result<Self> {
-        let packages = metadata["packages"].as_array();
+    fn of(packages: &[Value], root: &Path) -> Result<Self> {
         let mut graph = Self::default();
-        for package in packages.context("cargo metadata names no packages")? {
+        for package in packages {
             let text = |key: &str| package[key].as_str().context("a package without a name");
             let manifest = PathBuf::from(text("manifest_path")?);
             let folder = manifest.parent().unwrap_or(&manifest);
@@ -176,6 +171,7 @@ fn joined(folder: &Path, literal: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     #[test]
     fn paths_lose_their_steps_up() {
@@ -187,13 +183,13 @@ mod tests {
 
     #[test]
     fn the_owner_is_the_innermost_package() {
-        let metadata = serde_json::json!({"packages": [
-            {"name": "root", "manifest_path": "/r/Cargo.toml", "dependencies": []},
-            {"name": "a", "manifest_path": "/r/a/Cargo.toml", "dependencies": []},
-            {"name": "b", "manifest_path": "/r/a/b/Cargo.toml",
-                "dependencies": [{"name": "a", "path": "/r/a"}, {"name": "serde"}]},
-        ]});
-        let graph = Graph::of(&metadata, Path::new("/r")).unwrap();
+        let packages = [
+            json!({"name": "root", "manifest_path": "/r/Cargo.toml", "dependencies": []}),
+            json!({"name": "a", "manifest_path": "/r/a/Cargo.toml", "dependencies": []}),
+            json!({"name": "b", "manifest_path": "/r/a/b/Cargo.toml",
+                "dependencies": [{"name": "a", "path": "/r/a"}, {"name": "serde"}]}),
+        ];
+        let graph = Graph::of(&packages, Path::new("/r")).unwrap();
         assert_eq!(graph.owner("a/b/src/lib.rs"), Some("b"));
         assert_eq!(graph.owner("a/bb"), Some("a"));
         assert_eq!(graph.owner("src/lib.rs"), Some("root"));

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::datafusion;
+use crate::metadata::DATAFUSION;
 use crate::process::Run;
 use crate::workspace::Workspace;
 
@@ -162,7 +162,7 @@ fn broken(files: &[&str], graph: &Graph) -> Broken {
             continue;
         }
         found.datafusion |= READ_APART.iter().any(|read| file.starts_with(read));
-        if Path::new(file).starts_with(datafusion::FOLDER) {
+        if Path::new(file).starts_with(DATAFUSION) {
             // Of a workspace apart, which the graph does not know.
             found.datafusion = true;
             found.manifests |= file.ends_with("Cargo.toml") || file.ends_with("Cargo.lock");
