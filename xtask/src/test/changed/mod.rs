@@ -31,6 +31,8 @@ const DOCUMENTS: &[&str] = &[
 const READERS: &[&str] = &["isovec", "isovec-cli", "isovec-types", "xtask"];
 /// What the tests of a workspace apart read, besides its own folder.
 const READ_APART: &[&str] = &["docs/datafusion.md", "tests/data/"];
+/// Scripts that measure, and what they need. No check runs them; tests of xtask look at their names.
+const MEASURE: &str = "benches/";
 /// What no check looks at.
 const NOBODY: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", ".gitignore"];
 
@@ -187,6 +189,10 @@ fn broken(files: &[&str], graph: &Graph) -> Broken {
             continue;
         }
         let Some(owner) = graph.owner(file) else {
+            if file.starts_with(MEASURE) {
+                readers.insert("xtask".to_owned());
+                continue;
+            }
             return Broken::everything();
         };
         // Who changes the checks may change what they say.
@@ -241,6 +247,18 @@ mod tests {
         for file in ["README.md", "docs/guide.md", "benches/RESULTS.md"] {
             assert_eq!(asked(&[file]), BTreeSet::from(["book", "native"]), "{file}");
         }
+    }
+
+    #[test]
+    fn scripts_that_measure_break_only_the_tests_of_their_names() {
+        let broken = |file| broken(&[file], &Graph::read(&workspace()).unwrap());
+        for file in ["benches/serve/measure.py", "benches/new/bench.mjs"] {
+            let found = broken(file);
+            assert!(found.has("xtask") && !found.has("isovec"), "{file}");
+            assert_eq!(asked(&[file]), BTreeSet::from(["native"]), "{file}");
+        }
+        let of_a_package = broken("benches/native/src/lib.rs");
+        assert!(of_a_package.has("isovec-bench") && !of_a_package.has("xtask"));
     }
 
     #[test]
