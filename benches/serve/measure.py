@@ -3,11 +3,13 @@
     python3 benches/serve/measure.py PROGRAM MODEL start    # from exec to ready
     python3 benches/serve/measure.py PROGRAM MODEL stop     # SIGTERM under load, 50 times: what is lost
     python3 benches/serve/measure.py PROGRAM MODEL memory   # resident memory over 1,000,000 mixed requests
+    python3 benches/serve/measure.py PROGRAM MODEL overload # resident memory at ten times what it can serve, for two minutes
 """
 
 from __future__ import annotations
 
 import http.client
+import itertools
 import json
 import random
 import signal
@@ -18,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 WORDS = Path(__file__).read_text().split()
@@ -154,6 +157,55 @@ def memory(program: str, model: str) -> None:
     print("resident MiB: " + ", ".join(f"{count}: {kib / 1024:.1f}" for count, kib in sorted(seen.items())))
 
 
+def overload(program: str, model: str) -> None:
+    server = Server(program, model)
+    server.until_ready()
+    text = "the quick brown fox jumps over the lazy dog " * 14
+    lock = threading.Lock()
+    statuses: dict[int, int] = {}
+
+    def ask_until(end: float, next_time: Callable[[], float]) -> None:
+        client = server.client()
+        while (at := next_time()) < end:
+            time.sleep(max(0.0, at - time.monotonic()))
+            status, _ = ask(client, {"inputs": [text]})
+            with lock:
+                statuses[status] = statuses.get(status, 0) + 1
+
+    def run(clients: int, seconds: float, next_time: Callable[[], float]) -> None:
+        end = time.monotonic() + seconds
+        threads = [threading.Thread(target=ask_until, args=(end, next_time)) for _ in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    run(16, 10, time.monotonic)
+    capacity = statuses[200] / 10
+    statuses.clear()
+    # Requests come at their times, whether others are answered or not, as long as a client is free.
+    numbers, began = itertools.count(), time.monotonic()
+    every = 1 / (10 * capacity)
+    seen = [(0, server.resident())]
+    done = threading.Event()
+
+    def look() -> None:
+        while not done.wait(20):
+            seen.append((round(time.monotonic() - began), server.resident()))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    run(256, 121, lambda: began + next(numbers) * every)
+    done.set()
+    looking.join()
+    seconds = time.monotonic() - began
+    server.process.terminate()
+    assert server.process.wait(60) == 0
+    sent = sum(statuses.values()) / seconds
+    print(f"{capacity:.0f} requests a second can be served; {sent:.0f} came for {seconds:.0f} s: {statuses}")
+    print("resident MiB: " + ", ".join(f"{second} s: {kib / 1024:.1f}" for second, kib in seen))
+
+
 if __name__ == "__main__":
     program, model, what = sys.argv[1:]
-    {"start": start, "stop": stop, "memory": memory}[what](program, model)
+    {"start": start, "stop": stop, "memory": memory, "overload": overload}[what](program, model)

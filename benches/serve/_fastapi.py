@@ -1,0 +1,33 @@
+"""The server that many write themselves: FastAPI around `SentenceTransformer.encode` on ONNX Runtime, in the dialect of OpenAI.
+
+    MODEL=FOLDER uvicorn --app-dir benches/serve _fastapi:app    # FOLDER has model.onnx
+"""
+
+from __future__ import annotations
+
+import os
+
+from fastapi import FastAPI
+from pydantic import BaseModel
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer(os.environ["MODEL"], backend="onnx", model_kwargs={"file_name": "model.onnx"})
+app = FastAPI()
+
+
+class Asked(BaseModel):
+    model: str
+    input: list[str]
+
+
+@app.get("/health")
+def health() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+# Not `async`: FastAPI runs it on a thread, as its documentation advises for calls that compute.
+@app.post("/v1/embeddings")
+def embeddings(asked: Asked) -> dict[str, object]:
+    vectors = model.encode(asked.input, normalize_embeddings=True)
+    data = [{"object": "embedding", "index": at, "embedding": vector.tolist()} for at, vector in enumerate(vectors)]
+    return {"object": "list", "model": asked.model, "data": data}
