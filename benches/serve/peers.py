@@ -5,9 +5,9 @@
     peers/bin/python benches/serve/peers.py PROGRAM MODEL EXPORTED
 
 PROGRAM is `isovec` (`cargo build --release -p isovec-cli`), MODEL the folder of all-MiniLM-L6-v2 as it is published, and EXPORTED
-what the second line wrote by PyTorch: both peers read the same ONNX file. All three answer `POST …/embeddings` in the dialect of OpenAI, each
-for itself, one after the other in every round. `wrk` asks, from another process (Debian's package `wrk`). Texts are of 6 to 12 words,
-and no cache of vectors is on.
+what the second line wrote by PyTorch: both peers read the same ONNX file. All answer `POST …/embeddings` in the dialect of OpenAI,
+one after the other in every round, with no other server running. `wrk` asks, from another process (Debian's package `wrk`). Texts are
+of 6 to 12 words, and no cache of vectors is on.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def wait(contestant: Contestant, process: subprocess.Popen[bytes]) -> None:
 
 
 def ask(lua: Path, seconds: int) -> tuple[float, float, float, int]:
-    """Requests a second, the middle and the 99th percentile of the latency in milliseconds, and what was not answered with 200."""
+    """Requests a second, p50 and p99 of the latency in milliseconds, and how many failed."""
     command = ["wrk", "-t1", f"-c{CLIENTS}", f"-d{seconds}s", "--timeout", "30s", "-s", str(lua), f"http://127.0.0.1:{PORT}"]
     said = subprocess.run(command, check=True, capture_output=True, text=True).stdout
     requests, duration, middle, most, errors = map(int, said.splitlines()[-1].split())
