@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 
 use futures_channel::oneshot;
 use isovec_engine::bundle::ModelBundle;
@@ -15,12 +15,13 @@ use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_model::precision::{in_blocks, widened};
 
-use crate::engine::{OrtEngine, Parts, c_names, spawn};
+use crate::engine::{OrtEngine, Parts, c_names};
 use crate::kept::Kept;
 use crate::options::{Options, Provider};
 use crate::runtime::{Runtime, runtime};
 use crate::settings::{self, Settings};
 use crate::sys::{Session, SessionOptions};
+use crate::threads::{end_before_libraries, spawn};
 use crate::{NAME, explain, graph, library, provider, weights};
 
 /// ONNX Runtime, on one of its providers, from a shared library that the options, the `ORT_DYLIB_PATH`
@@ -274,6 +275,12 @@ impl Load {
             self.check()?;
             let session = Session::new(&runtime.env, &graph, &options, &inputs, weights);
             *self.options() = None;
+            static PROCESSOR: Once = Once::new();
+            static OTHERS: Once = Once::new();
+            end_before_libraries(match asked.provider {
+                Provider::Cpu => &PROCESSOR,
+                _ => &OTHERS,
+            });
             session.map_err(fail)
         };
         let mut options = settings.options().map_err(fail)?;

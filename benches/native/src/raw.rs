@@ -5,8 +5,9 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use isovec::{EmbeddingConfig, ExportOptions};
 use ort::environment::Environment;
+use ort::ep::CUDA;
 use ort::session::Session;
-use ort::session::builder::GraphOptimizationLevel;
+use ort::session::builder::{GraphOptimizationLevel, SessionBuilder};
 use ort::value::TensorRef;
 
 use crate::AnyError;
@@ -25,6 +26,33 @@ impl Raw {
     /// # Errors
     /// Of the export, the tokenizer and ONNX Runtime.
     pub fn load(model: &Path, threads: usize, max_tokens: usize) -> Result<Self, AnyError> {
+        Self::load_with(model, environment()?, max_tokens, |builder| {
+            Ok(builder
+                .with_intra_threads(threads)
+                .map_err(|error| error.to_string())?)
+        })
+    }
+
+    /// The same on the first NVIDIA GPU, in f32 without TF32. The environment has to be gone before the process ends,
+    /// as CUDA's libraries then are.
+    ///
+    /// # Errors
+    /// Of the export, the tokenizer and ONNX Runtime; where CUDA cannot be used, too.
+    pub fn load_on_cuda(model: &Path, environment: &Environment) -> Result<Self, AnyError> {
+        Self::load_with(model, environment, usize::MAX, |builder| {
+            let cuda = CUDA::default().with_tf32(false).build().error_on_failure();
+            Ok(builder
+                .with_execution_providers([cuda])
+                .map_err(|error| error.to_string())?)
+        })
+    }
+
+    fn load_with(
+        model: &Path,
+        environment: &Environment,
+        max_tokens: usize,
+        options: impl FnOnce(SessionBuilder) -> Result<SessionBuilder, AnyError>,
+    ) -> Result<Self, AnyError> {
         let folder = tempfile::tempdir()?;
         isovec::blocking::export(
             model,
@@ -38,12 +66,10 @@ impl Raw {
             max_length: max_tokens,
             ..Default::default()
         }))?;
-        let session = Session::builder(environment()?)?
+        let builder = Session::builder(environment)?
             .with_optimization_level(GraphOptimizationLevel::Level3)
-            .map_err(|error| error.to_string())?
-            .with_intra_threads(threads)
-            .map_err(|error| error.to_string())?
-            .commit_from_file(folder.path().join("model.onnx"))?;
+            .map_err(|error| error.to_string())?;
+        let session = options(builder)?.commit_from_file(folder.path().join("model.onnx"))?;
         Ok(Self {
             session: Mutex::new(session),
             tokenizer,
@@ -67,15 +93,33 @@ impl Raw {
             wide(encoding.get_attention_mask()),
             wide(encoding.get_type_ids()),
         );
-        let shape = [1, ids.len()];
+        self.infer([1, ids.len()], &ids, &mask, &types)
+    }
+
+    /// The vectors, one after another, of texts of equally many tokens: `ids` has those of all of `rows` texts.
+    ///
+    /// # Errors
+    /// Of ONNX Runtime.
+    pub fn run(&self, ids: &[i64], rows: usize) -> Result<Vec<f32>, AnyError> {
+        let (mask, types) = (vec![1; ids.len()], vec![0; ids.len()]);
+        self.infer([rows, ids.len() / rows], ids, &mask, &types)
+    }
+
+    fn infer(
+        &self,
+        shape: [usize; 2],
+        ids: &[i64],
+        mask: &[i64],
+        types: &[i64],
+    ) -> Result<Vec<f32>, AnyError> {
         let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
         let outputs = session.run(ort::inputs![
-            "input_ids" => TensorRef::from_array_view((shape, &ids[..]))?,
-            "attention_mask" => TensorRef::from_array_view((shape, &mask[..]))?,
-            "token_type_ids" => TensorRef::from_array_view((shape, &types[..]))?,
+            "input_ids" => TensorRef::from_array_view((shape, ids))?,
+            "attention_mask" => TensorRef::from_array_view((shape, mask))?,
+            "token_type_ids" => TensorRef::from_array_view((shape, types))?,
         ])?;
-        let (_, vector) = outputs["sentence_embedding"].try_extract_tensor::<f32>()?;
-        Ok(vector.to_vec())
+        let (_, vectors) = outputs["sentence_embedding"].try_extract_tensor::<f32>()?;
+        Ok(vectors.to_vec())
     }
 }
 

@@ -91,7 +91,7 @@ pub(crate) async fn compare(
         let (output, apart) = farthest(&ours, theirs);
         if apart > bound {
             let how = kernel.map_or_else(String::new, |kernel| {
-                format!(" where products are computed {}", model.how(kernel))
+                format!(" where {}", model.how(kernel))
             });
             return Err(crate::device::unavailable(format!(
                 "the adapter {} computes wrong vectors{}{how}: {output} is {apart:.1e} away from the processor's, the \
@@ -310,6 +310,7 @@ mod tests {
     use crate::device::{Wanted, testing};
     use crate::host::Alone;
     use crate::limits::Limits;
+    use crate::tuning::Tuning;
 
     /// Gives no turns, and keeps what it is given.
     #[derive(Default)]
@@ -426,6 +427,57 @@ mod tests {
             assert!(error.contains("wrong vectors"), "{error}");
             assert!(error.contains("by tiles of 8 rows a thread"), "{error}");
         });
+    }
+
+    /// Also those that only a measurement takes, and with groups of so few threads that sums have several steps a thread.
+    #[test]
+    fn every_kernel_computes_the_same() {
+        let bundle = tiny(Pooling::Mean);
+        let (cancel, description) = (Cancel::new(), describe(&bundle));
+        for (subgroups, threads) in [(false, 256), (false, 32), (true, 256)] {
+            let wanted = Wanted {
+                software: true,
+                tiles: Some(true),
+                subgroups: Some(subgroups),
+                ..Wanted::default()
+            };
+            pollster::block_on(async {
+                let program = Program::read(&bundle, &cancel, &mut NoTurns).await.unwrap();
+                let Some(device) = testing::device(&wanted).await else {
+                    return;
+                };
+                let limits = Limits {
+                    half: false,
+                    threads,
+                    ..device.limits
+                };
+                let mut model = Model::load(&bundle, &program, device, limits, &cancel, &mut Alone)
+                    .await
+                    .unwrap();
+                model.tuning = Tuning::all(&model.dispatches.steps);
+                let batch = sample(&program, &bundle, &description, &model, &[0, 1, 2]).unwrap();
+                let ours = on_processor(&bundle, &batch, &Alone, &cancel)
+                    .await
+                    .unwrap();
+                let prepared = model.prepare(&batch).unwrap();
+                let kernels = model.tuning.alternatives();
+                assert_eq!(kernels.len(), if subgroups { 5 } else { 4 });
+                for (kernel, tuning) in kernels {
+                    model.clear().await;
+                    let theirs = model.run(&prepared, &tuning, Scope::default, &cancel);
+                    let theirs = theirs.await.unwrap();
+                    let (_, apart) = farthest(&ours, &theirs);
+                    assert!(apart < 2e-6, "{kernel:?}, {threads} threads: {apart:.1e}");
+                }
+                // And each is compared before it is used.
+                let host = Shelf::default();
+                let halves = "left > 0u; left /= 2u";
+                assert!(model.mutate(halves, "left > 1u; left /= 2u") > 0);
+                let error = compare(&model, &program, &bundle, &description, &host, &cancel);
+                let error = error.await.unwrap_err().to_string();
+                assert!(error.contains("by threads that share a sum"), "{error}");
+            });
+        }
     }
 
     #[test]

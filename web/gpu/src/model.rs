@@ -310,12 +310,17 @@ impl Model {
         })
     }
 
-    /// What messages call the kernel of products that has this place among those of its step.
-    pub(crate) fn how(&self, kernel: usize) -> &str {
-        let steps = self.dispatches.steps.iter();
-        let mut products = steps.filter(|step| step.kernels.len() > 1);
-        let named = products.find_map(|step| step.kernels.get(kernel));
-        named.map_or("", |(_, kernel)| kernel.how.as_str())
+    /// What messages say of the steps that are given the kernel of this place among theirs.
+    pub(crate) fn how(&self, kernel: usize) -> String {
+        let steps = self.dispatches.steps.iter().enumerate();
+        let steps =
+            steps.filter(|(at, step)| step.kernels.len() > 1 && self.tuning.takes(*at, kernel));
+        let mut all: Vec<&str> = steps
+            .map(|(_, step)| &*step.kernels[kernel].1.how)
+            .collect();
+        all.sort_unstable();
+        all.dedup();
+        all.join(" and ")
     }
 
     /// Dispatches of a run.

@@ -32,8 +32,8 @@ const PLAIN: [Mutant; 6] = [
     ("no bias", "let y = sum + bias(column);", "let y = sum;"),
     (
         "sums of attention that do not shrink",
-        "sums[i] *= shrink;",
-        "",
+        "let shrink = exp(most - score);",
+        "let shrink = 1.0f;",
     ),
     (
         "keys of other texts",
@@ -106,8 +106,8 @@ const BY_SUBGROUPS: [Mutant; 6] = [
     ),
     (
         "the first columns of values",
-        "let column = left + rank + i * lanes;",
-        "let column = left + rank;",
+        "values[value + first + 1u * lanes]",
+        "values[value + first]",
     ),
 ];
 

@@ -1,5 +1,5 @@
 //! Chooses how to cut up products on a device: for each shape, the way that was fastest for a few numbers of rows,
-//! measured at the first load. All ways add in the same order. A driver may still round one of them differently, so
+//! measured at the first load. All ways but one add in the same order, and a driver may round any of them differently, so
 //! with guaranteed bits there is one kernel and no choice.
 
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::kernels::linear::IF_MEASURED;
 use crate::model::Model;
 
 /// Rows at which kernels are compared. The fastest at one is taken from half of it on.
-const ROWS: [usize; 4] = [32, 128, 512, 2048];
+const ROWS: [usize; 5] = [32, 128, 512, 2048, 8192];
 
 /// Times that a kernel is measured; the first also sees to it that everything is warm.
 const ROUNDS: usize = 3;
@@ -73,6 +73,16 @@ impl Tuning {
         let mut one = Self::rule(steps);
         one.choices.iter_mut().for_each(|all| all.truncate(1));
         one
+    }
+
+    /// As if each kernel of a step were the fastest for some number of rows.
+    #[cfg(test)]
+    pub(crate) fn all(steps: &[Step]) -> Self {
+        let all = |step: &Step| (0..step.kernels.len()).map(|at| (at, at)).collect();
+        Self {
+            choices: steps.iter().map(all).collect(),
+            from: From::Measured,
+        }
     }
 
     /// Whether a step may be given this kernel.
@@ -175,8 +185,8 @@ pub(crate) async fn tune(model: &mut Model, host: &dyn Host, cancel: &Cancel) ->
 fn products(steps: &[Step]) -> Vec<Vec<usize>> {
     let mut products: Vec<Vec<usize>> = Vec::new();
     for (at, step) in steps.iter().enumerate() {
-        // How many texts a batch has says little of its time.
-        if step.kernels.len() < 2 || step.rows != Rows::Tokens {
+        // How many texts a batch has says little of its time, and how many tokens little of attention's.
+        if step.kernels.len() < 2 || step.rows != Rows::Tokens || step.quadratic {
             continue;
         }
         let alike = |product: &&mut Vec<usize>| steps[product[0]].kernels == step.kernels;
@@ -216,14 +226,7 @@ fn kept_under(model: &Model, products: &[Vec<usize>]) -> String {
 /// The fastest kernel of each product at each of [`ROWS`].
 async fn measure(model: &Model, products: &[Vec<usize>], cancel: &Cancel) -> Result<Vec<u8>> {
     let started = Instant::now();
-    let most = ROWS[ROWS.len() - 1].min(model.most_tokens);
-    let watch = model.device.watch();
-    let arena = model.fixed().arena(&BatchSize {
-        tokens: most,
-        texts: 1,
-        words: HEAD,
-    });
-    watch.close().await.map_err(|error| gone(&error))?;
+    let (arena, most) = arena(model).await?;
     let mut fastest = vec![0; products.len() * ROWS.len()];
     for (bucket, rows) in ROWS.into_iter().enumerate() {
         let rows = rows.min(most);
@@ -243,6 +246,25 @@ async fn measure(model: &Model, products: &[Vec<usize>], cancel: &Cancel) -> Res
     }
     tracing::debug!(?fastest, took = ?started.elapsed(), "measured which kernels are the fastest");
     Ok(fastest)
+}
+
+/// Memory for the most rows that are measured, and how many those are: where the device does not have it, for fewer.
+async fn arena(model: &Model) -> Result<(Arena, usize)> {
+    let mut refused = String::new();
+    for rows in ROWS.into_iter().rev() {
+        let tokens = rows.min(model.most_tokens);
+        let watch = model.device.watch();
+        let arena = model.fixed().arena(&BatchSize {
+            tokens,
+            texts: 1,
+            words: HEAD,
+        });
+        match watch.close().await {
+            Ok(()) => return Ok((arena, tokens)),
+            Err(error) => refused = error,
+        }
+    }
+    Err(gone(&refused))
 }
 
 /// What a dispatch of a step's kernel takes.
@@ -315,17 +337,18 @@ mod tests {
         assert_eq!(products, [vec![0, 3], vec![2]]);
         let mut tuning = Tuning::rule(&steps);
         let kernels = |tuning: &Tuning, step| {
-            [1, 63, 64, 255, 256, 1023, 1024, 9000].map(|rows| tuning.kernel(step, rows))
+            [1, 63, 64, 255, 256, 1023, 1024, 4095, 4096, 9000]
+                .map(|rows| tuning.kernel(step, rows))
         };
-        assert_eq!(kernels(&tuning, 0), [0, 0, 0, 2, 2, 2, 2, 2]);
-        let fastest = [1, 0, 2, 2, 0, 0, 1, 0];
+        assert_eq!(kernels(&tuning, 0), [0, 0, 0, 2, 2, 2, 2, 2, 2, 2]);
+        let fastest = [1, 0, 2, 2, 1, 0, 0, 1, 0, 1];
         assert!(fits(&fastest, &steps, &products));
         tuning.take(&products, &fastest, From::Measured);
         for step in [0, 3] {
-            assert_eq!(kernels(&tuning, step), [1, 1, 0, 0, 2, 2, 2, 2]);
+            assert_eq!(kernels(&tuning, step), [1, 1, 0, 0, 2, 2, 2, 2, 1, 1]);
         }
-        assert_eq!(kernels(&tuning, 1), [0; 8]);
-        assert_eq!(kernels(&tuning, 2), [0, 0, 0, 0, 1, 1, 0, 0]);
+        assert_eq!(kernels(&tuning, 1), [0; 10]);
+        assert_eq!(kernels(&tuning, 2), [0, 0, 0, 0, 1, 1, 0, 0, 1, 1]);
     }
 
     fn alternatives(tuning: &Tuning) -> Vec<Option<usize>> {
@@ -350,9 +373,9 @@ mod tests {
         assert_eq!(kernels(&given[2].1, 1), [2, 0, 0]);
         assert_eq!(kernels(&given[2].1, 9000), [2, 0, 1]);
         // A kernel that was measured to be slow is given to no batch.
-        tuning.take(&products, &[2, 2, 1, 1, 0, 0, 0, 0], From::Measured);
+        tuning.take(&products, &[2, 2, 1, 1, 1, 0, 0, 0, 0, 0], From::Measured);
         assert_eq!(alternatives(&tuning), [Some(1), Some(2)]);
-        tuning.take(&products, &[2, 2, 2, 2, 1, 1, 1, 1], From::Measured);
+        tuning.take(&products, &[2, 2, 2, 2, 2, 1, 1, 1, 1, 1], From::Measured);
         assert!(!tuning.varies());
         assert_eq!(alternatives(&tuning), [None]);
         assert_eq!(kernels(&tuning.alternatives()[0].1, 1), [2, 0, 1]);
@@ -380,10 +403,10 @@ mod tests {
     fn choices_of_other_products_do_not_fit() {
         let steps = [step(&["a", "b"])];
         let products = products(&steps);
-        assert!(fits(&[0, 1, 1, 0], &steps, &products));
-        assert!(!fits(&[0, 1, 2, 0], &steps, &products));
-        assert!(!fits(&[0, 1, 1], &steps, &products));
-        assert!(!fits(&[0; 8], &steps, &products));
+        assert!(fits(&[0, 1, 1, 0, 1], &steps, &products));
+        assert!(!fits(&[0, 1, 2, 0, 1], &steps, &products));
+        assert!(!fits(&[0, 1, 1, 0], &steps, &products));
+        assert!(!fits(&[0; 10], &steps, &products));
         assert!(!fits(&[], &steps, &products));
     }
 }

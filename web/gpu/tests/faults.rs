@@ -105,7 +105,10 @@ fn an_adapter_that_cannot_hold_the_model_is_refused() {
     let error =
         pollster::block_on(limited.load_model(&bundle, &config(), &Cancel::new())).unwrap_err();
     assert_eq!(error.kind(), "ProviderUnavailable", "{error}");
-    assert!(error.to_string().contains("the device has"), "{error}");
+    // What it lacks first depends on the adapter: places for the parts of a table, or room for the rest.
+    let lacks = ["the device has", "a buffer of the adapter"];
+    let message = error.to_string();
+    assert!(lacks.iter().any(|lack| message.contains(lack)), "{message}");
 }
 
 #[test]

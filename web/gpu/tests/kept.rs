@@ -173,11 +173,21 @@ fn kernels_that_were_measured_are_recalled_and_compute_the_same() {
     };
     let (expected, how) = load(false);
     assert_eq!((how, kept().len()), ((false, false), 0));
-    assert_eq!(load(true), (expected.clone(), (true, false)));
-    assert_eq!(load(true), (expected.clone(), (true, true)));
-    // A byte for each of four numbers of rows, for each of a layer's four products.
-    assert_eq!(kept().iter().map(Vec::len).collect::<Vec<_>>(), [16]);
+    // Which kernels are the fastest, the clock says, and one of them adds in another order.
+    let measured = || {
+        let (vectors, how) = load(true);
+        let pairs = expected.iter().flatten().zip(vectors.iter().flatten());
+        let apart = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(apart <= 2e-6, "{apart:e}");
+        (vectors, how)
+    };
+    let (vectors, how) = measured();
+    assert_eq!(how, (true, false));
+    assert_eq!(load(true), (vectors, (true, true)));
+    // A byte for each of five numbers of rows, for each of a layer's four products.
+    assert_eq!(kept().iter().map(Vec::len).collect::<Vec<_>>(), [20]);
     // What was kept is empty now: it is measured again.
-    assert_eq!(load(true), (expected.clone(), (true, false)));
-    assert_eq!(load(true), (expected, (true, true)));
+    let (vectors, how) = measured();
+    assert_eq!(how, (true, false));
+    assert_eq!(load(true), (vectors, (true, true)));
 }

@@ -118,7 +118,7 @@ fn products_have_the_same_bits_as_by_tiles() {
     }
 }
 
-/// Products by subgroups are among those whose times are compared, and whichever is the fastest, the bits are the same.
+/// Products by subgroups are among those whose times are compared, and whichever is the fastest, the vectors are right.
 #[test]
 fn what_is_measured_computes_the_same() {
     let model = models::bert_of(5, models::VOCABULARY, 160, 1);
@@ -137,17 +137,16 @@ fn what_is_measured_computes_the_same() {
     let others = without.stats().gpu.unwrap().pipelines;
     assert_eq!(
         measured.pipelines,
-        others + shapes,
-        "one more for each shape"
+        others + shapes + 1,
+        "one more for each shape, and attention's"
     );
     for lengths in [&[3][..], &[64, 1, 9, 33], &[61; 40]] {
         let texts = texts(lengths);
         let expected = run(&by_rule, batch(&by_rule, &texts, 0));
-        assert_eq!(
-            run(&tuned, batch(&tuned, &texts, 0)),
-            expected,
-            "{lengths:?}"
-        );
+        let found = run(&tuned, batch(&tuned, &texts, 0));
+        let apart = expected.iter().zip(&found).map(|(a, b)| (a - b).abs());
+        let farthest = apart.fold(0.0, f32::max);
+        assert!(f64::from(farthest) <= BOUND, "{lengths:?}: {farthest:e}");
     }
 }
 

@@ -6,16 +6,20 @@ use isovec_encoder::program::{Attention, HeadColumns, NodeId, Side};
 
 use super::row::{ALWAYS, TooLarge};
 use super::source::wgsl;
-use super::{Grid, Items, Kernel, Made, Reads, functions, prelude};
+use super::{Grid, Items, Kernel, Made, Reads, functions, prelude, repeat};
 use crate::constants::Constants;
 use crate::dispatch::{Merged, TableStored, Weights};
-use crate::limits::Limits;
+use crate::limits::{Limits, Subgroups};
 
 /// Queries of a group of threads.
 const THREADS: usize = 64;
 
 /// Threads of a group whose subgroups have a query each: as many as the largest subgroup has.
 const SUBGROUP_THREADS: usize = 128;
+
+/// Queries of all heads from which on each has a thread and not a subgroup. On an NVIDIA H200 (`cargo xtask bench gpu`)
+/// both took as long for 6,144 of them, and threads less for 49,152.
+const QUERIES_FOR_THREADS: usize = 10_000;
 
 /// The kernel of an attention.
 pub(crate) fn kernel(
@@ -39,56 +43,14 @@ pub(crate) fn kernel(
         true => (4, "dot(x, vec4<f32>(1.0f, 1.0f, 1.0f, 1.0f))"),
         false => (1, "x"),
     };
-    // A subgroup has each of its threads write columns of its own.
-    let of_values = if limits.subgroups.is_some() { 1 } else { unit };
-    let mut source = prelude(merged.items(id), of_values, &items);
-    let mut set = |name: &str, value: usize| {
-        source += &format!("const {name}: u32 = {value}u;\n");
-    };
-    let (threads, queries) = match limits.subgroups {
-        Some(subgroups) => {
-            let threads = SUBGROUP_THREADS.min(limits.threads);
-            let queries = threads.div_ceil(subgroups.usual);
-            set("QUERIES", queries);
-            set("WIDTH", op.size);
-            set("COLUMNS", op.size.div_ceil(subgroups.least));
-            (threads, queries)
-        }
-        None => (THREADS, THREADS),
-    };
-    set("THREADS", threads);
-    set("HEADS", op.heads);
-    set("SIZE", op.size / unit);
-    let units = [unit, unit, of_values];
-    for ((name, columns), unit) in ["Q", "K", "V"].iter().zip(&sources).zip(units) {
-        set(&format!("{name}_STRIDE"), width(columns) / unit);
-        set(&format!("{name}_OFFSET"), columns.offset / unit);
-        set(&format!("{name}_HEAD"), columns.stride / unit);
-    }
     let bias = op.bias.as_deref().unwrap_or_default();
-    set("BIAS", constants.add(bias));
-    set(
-        "POSITIONS",
-        (bias.len() / op.heads.max(1)).div_ceil(2).max(1),
-    );
-    set("REACH", op.reach.unwrap_or(0));
+    let bias_at = constants.add(bias);
     let scale = functions::number(op.scale, constants);
-    source += &format!(
-        "const HAS_BIAS: bool = {};\nconst HAS_REACH: bool = {};\nconst CAUSAL: bool = {};\nconst SCALE: f32 = {scale};\n\
-         alias D = {};\nfn total(x: D) -> f32 {{ return {total}; }}\n",
-        op.bias.is_some(),
-        op.reach.is_some(),
-        op.causal,
-        Items::F32.of(unit),
-    );
-    for ((name, items), unit) in ["Q", "K", "V"].iter().zip(items).zip(units) {
-        source += &format!("alias {name}_ITEMS = {};\n", items.of(unit));
-    }
     let mut reads: Vec<Reads> = sources
         .iter()
         .map(|columns| Reads::Node(columns.node))
         .collect();
-    source += &terms(op, unit, weights, constants, &mut reads)?;
+    let terms = terms(op, unit, weights, constants, &mut reads)?;
     if ALWAYS + reads.len() > limits.storage_buffers {
         return Err(TooLarge::Refused(format!(
             "attention takes {} buffers; the device has {}",
@@ -96,27 +58,81 @@ pub(crate) fn kernel(
             limits.storage_buffers
         )));
     }
-    source += wgsl!("attention_keys.wgsl");
-    match limits.subgroups {
-        Some(_) => {
-            source += wgsl!("subgroups.wgsl");
-            source += wgsl!("attention_subgroups.wgsl");
+    let write = |subgroups: Option<Subgroups>| {
+        // A subgroup has each of its threads write columns of its own.
+        let of_values = if subgroups.is_some() { 1 } else { unit };
+        let mut source = prelude(merged.items(id), of_values, &items);
+        let mut set = |name: &str, value: usize| {
+            source += &format!("const {name}: u32 = {value}u;\n");
+        };
+        let (size, mut columns) = (op.size / unit, 1);
+        let (threads, queries) = match subgroups {
+            Some(subgroups) => {
+                let threads = SUBGROUP_THREADS.min(limits.threads);
+                let queries = threads.div_ceil(subgroups.usual);
+                columns = op.size.div_ceil(subgroups.least);
+                set("QUERIES", queries);
+                set("WIDTH", op.size);
+                set("COLUMNS", columns);
+                (threads, queries)
+            }
+            None => (THREADS, THREADS),
+        };
+        set("THREADS", threads);
+        set("HEADS", op.heads);
+        set("SIZE", size);
+        let units = [unit, unit, of_values];
+        for ((name, columns), unit) in ["Q", "K", "V"].iter().zip(&sources).zip(units) {
+            set(&format!("{name}_STRIDE"), width(columns) / unit);
+            set(&format!("{name}_OFFSET"), columns.offset / unit);
+            set(&format!("{name}_HEAD"), columns.stride / unit);
         }
-        None => source += wgsl!("attention.wgsl"),
+        set("BIAS", bias_at);
+        set(
+            "POSITIONS",
+            (bias.len() / op.heads.max(1)).div_ceil(2).max(1),
+        );
+        set("REACH", op.reach.unwrap_or(0));
+        source += &format!(
+            "const HAS_BIAS: bool = {};\nconst HAS_REACH: bool = {};\nconst CAUSAL: bool = {};\nconst SCALE: f32 = {scale};\n\
+             alias D = {};\nfn total(x: D) -> f32 {{ return {total}; }}\n",
+            op.bias.is_some(),
+            op.reach.is_some(),
+            op.causal,
+            Items::F32.of(unit),
+        );
+        for ((name, items), unit) in ["Q", "K", "V"].iter().zip(items).zip(units) {
+            source += &format!("alias {name}_ITEMS = {};\n", items.of(unit));
+        }
+        source += &terms;
+        source += wgsl!("attention_keys.wgsl");
+        let how = match subgroups {
+            Some(_) => {
+                source += wgsl!("subgroups.wgsl");
+                source += &repeat(wgsl!("attention_subgroups.wgsl"), size, columns);
+                "attention is computed by subgroups"
+            }
+            None => {
+                source += &repeat(wgsl!("attention.wgsl"), size, 1);
+                "attention is computed by a thread for each query"
+            }
+        };
+        Kernel {
+            source,
+            grid: Grid::Heads {
+                rows: queries as u32,
+                heads: op.heads as u32,
+            },
+            how: how.into(),
+        }
+    };
+    let mut kernels = vec![(0, write(limits.subgroups))];
+    if limits.subgroups.is_some() && limits.tiles {
+        kernels.push((QUERIES_FOR_THREADS.div_ceil(op.heads.max(1)), write(None)));
     }
     Ok(Made {
         name: "attention",
-        kernels: vec![(
-            0,
-            Kernel {
-                source,
-                grid: Grid::Heads {
-                    rows: queries as u32,
-                    heads: op.heads as u32,
-                },
-                ..Kernel::default()
-            },
-        )],
+        kernels,
         reads,
         inner: op.size,
         cost: ((2 + op.sides().count()) * op.heads * op.size) as u64,

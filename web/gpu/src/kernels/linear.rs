@@ -15,6 +15,8 @@ pub(crate) enum Tiling {
     Direct { rows: usize },
     /// Groups copy tiles; each thread computes `rows` rows of `columns` columns of four.
     Tiled { rows: usize, columns: usize },
+    /// `slices` threads of a group, a power of two, share each sum; each computes its part of `rows` rows of four columns.
+    Shared { rows: usize, slices: usize },
     /// Subgroups tell one another what they read; each thread computes `rows` rows of four columns.
     Told { rows: usize },
     /// A number a thread.
@@ -102,6 +104,11 @@ pub(crate) fn kernel(
         let from = if limits.tiles { IF_MEASURED } else { 0 };
         tilings.push((from, Tiling::Told { rows: 4 }));
     }
+    // Where there are few rows, a sum by one thread leaves most of a GPU idle, and waits for memory once a step. As it
+    // adds in another order, only a measurement takes it.
+    if let Some(shared) = Tiling::shared(limits).filter(|_| fours && limits.tiles) {
+        tilings.push((IF_MEASURED, shared));
+    }
     let kernels = tilings.into_iter().map(|(from, tiling)| {
         let mut source = source.clone();
         let grid = tiling.write(&mut source, n, limits);
@@ -135,15 +142,33 @@ fn bias(parts: &[Part], constants: &mut Constants) -> Option<usize> {
     })
 }
 
+/// Threads side by side, of four columns each, of a group that shares sums.
+const SHARED_COLUMNS: usize = 8;
+
 impl Tiling {
-    /// What messages call it.
+    /// What messages say of it.
     fn how(self) -> String {
         match self {
-            Self::Direct { .. } => "without tiles".into(),
-            Self::Tiled { rows, .. } => format!("by tiles of {rows} rows a thread"),
-            Self::Told { .. } => "by subgroups".into(),
-            Self::Any => "number by number".into(),
+            Self::Direct { .. } => "products are computed without tiles".into(),
+            Self::Tiled { rows, .. } => {
+                format!("products are computed by tiles of {rows} rows a thread")
+            }
+            Self::Shared { .. } => "products are computed by threads that share a sum".into(),
+            Self::Told { .. } => "products are computed by subgroups".into(),
+            Self::Any => "products are computed number by number".into(),
         }
+    }
+
+    /// Sums by as many threads as are worth it, and as a group of a device within `limits` has, with the memory for them.
+    fn shared(limits: &Limits) -> Option<Self> {
+        const ROWS: usize = 4;
+        let in_memory = limits.shared_floats / (SHARED_COLUMNS * ROWS * 4);
+        let slices = 32.min(limits.threads / SHARED_COLUMNS).min(in_memory);
+        // They are added up by halves.
+        (slices > 1).then(|| Self::Shared {
+            rows: ROWS,
+            slices: 1 << slices.ilog2(),
+        })
     }
 
     /// Writes the kernel for `n` columns.
@@ -178,6 +203,15 @@ impl Tiling {
                 Grid::Tile {
                     rows: (rows * side) as u32,
                     across: across(4 * 16 * columns),
+                }
+            }
+            Self::Shared { rows, slices } => {
+                *source += &threads(SHARED_COLUMNS, 1);
+                *source += &format!("const ROWS: u32 = {rows}u;\nconst SLICES: u32 = {slices}u;\n");
+                *source += &repeat(wgsl!("matmul_slices.wgsl"), rows, 1);
+                Grid::Tile {
+                    rows: rows as u32,
+                    across: across(4 * SHARED_COLUMNS),
                 }
             }
             Self::Told { rows } => {

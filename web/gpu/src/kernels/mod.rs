@@ -19,7 +19,7 @@ pub(crate) const HEAD: usize = 8;
 pub(crate) struct Kernel {
     pub(crate) source: String,
     pub(crate) grid: Grid,
-    /// What a message calls a product's, behind "products are computed".
+    /// What a message says of it: "products are computed …".
     pub(crate) how: String,
 }
 

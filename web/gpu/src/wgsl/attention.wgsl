@@ -4,6 +4,9 @@
 // no score is ever stored. Neighbouring threads have neighbouring queries of the same head and read
 // the same keys at the same time.
 //
+// Lines that begin with @i are repeated for every V of a head's columns: where an array's indices are written out, it
+// lies in registers, and in memory where a loop counts them, which GPUs take several times as long for.
+//
 // V is a vector of four or, where a head's columns are no multiple of four, one number; SIZE, strides
 // and offsets are counted in V. D, which queries and terms are of, is V here. Whatever the buffers hold, all sums are of f32.
 
@@ -19,30 +22,29 @@ fn main(
   let seen = seen_by(token);
   var query: array<D, SIZE>;
   var sums: array<V, SIZE>;
-  for (var i = 0u; i < SIZE; i++) {
-    query[i] = SCALE * D(queries[token * Q_STRIDE + Q_OFFSET + head * Q_HEAD + i]);
-    sums[i] = V();
-  }
+  let at_query = token * Q_STRIDE + Q_OFFSET + head * Q_HEAD;
+@i query[$i] = SCALE * D(queries[at_query + $iu]);
+@i sums[$i] = V();
   var most = -3.0e38f;
   var sum = 0.0f;
   for (var other = seen.first; other < seen.end; other++) {
     let key = other * K_STRIDE + K_OFFSET + head * K_HEAD;
     var product = V();
-    for (var i = 0u; i < SIZE; i++) { product += query[i] * V(keys[key + i]); }
+@i   product += query[$i] * V(keys[key + $iu]);
     var score = total(product);
     if (HAS_TERMS) { score += terms(&query, key, head, other, token); }
     if (HAS_BIAS) { score += constants[BIAS + head * (2u * POSITIONS - 1u) + other + POSITIONS - 1u - token]; }
     if (score > most) {
       let shrink = exp(most - score);
       sum *= shrink;
-      for (var i = 0u; i < SIZE; i++) { sums[i] *= shrink; }
+@i     sums[$i] *= shrink;
       most = score;
     }
     let share = exp(score - most);
     sum += share;
     let value = other * V_STRIDE + V_OFFSET + head * V_HEAD;
-    for (var i = 0u; i < SIZE; i++) { sums[i] += share * V(values[value + i]); }
+@i   sums[$i] += share * V(values[value + $iu]);
   }
   let at = (token * HEADS + head) * SIZE;
-  for (var i = 0u; i < SIZE; i++) { out[at + i] = kept(sums[i] / sum); }
+@i out[at + $iu] = kept(sums[$i] / sum);
 }
