@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
@@ -33,7 +34,6 @@ use crate::runtime::Runtime;
 use crate::settings::Settings;
 use crate::slot::Slot;
 use crate::sys::{Names, Session, Value, element_type};
-use crate::threads::{AtWork, spawn};
 use crate::{NAME, explain, provider};
 
 /// ONNX Runtime with a model in it.
@@ -42,7 +42,6 @@ pub(crate) struct OrtEngine {
     shared: Arc<Shared>,
     /// The engine's threads end when this is gone.
     jobs: Sender<Job>,
-    _at_work: AtWork,
 }
 
 /// What the engine and its threads hold together.
@@ -173,12 +172,7 @@ impl OrtEngine {
             let shared = Arc::clone(&shared);
             spawn(move || shared.work())?;
         }
-        let _at_work = AtWork::new(shared.settings.pool_size);
-        Ok(Self {
-            shared,
-            jobs,
-            _at_work,
-        })
+        Ok(Self { shared, jobs })
     }
 }
 
@@ -208,6 +202,22 @@ impl OrtEngine {
     pub(crate) fn poison(&self, detail: &str) {
         self.shared.poison.get_or_init(|| detail.into());
     }
+}
+
+/// Starts one of the engine's threads. They are not joined: an engine may be dropped where
+/// nobody may wait, and what a thread still holds goes when its run has ended.
+pub(crate) fn spawn(work: impl FnOnce() + Send + 'static) -> Result<()> {
+    thread::Builder::new()
+        .name("isovec-onnxruntime".into())
+        // As much as a main thread has; ONNX Runtime recurses over nested graphs.
+        .stack_size(8 << 20)
+        .spawn(work)
+        .map(drop)
+        .map_err(|error| EngineError::Runtime {
+            engine: NAME,
+            doing: "starting a thread",
+            detail: error.to_string(),
+        })
 }
 
 impl Engine for OrtEngine {

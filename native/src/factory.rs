@@ -15,13 +15,12 @@ use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_model::precision::{in_blocks, widened};
 
-use crate::engine::{OrtEngine, Parts, c_names};
+use crate::engine::{OrtEngine, Parts, c_names, spawn};
 use crate::kept::Kept;
 use crate::options::{Options, Provider};
 use crate::runtime::{Runtime, runtime};
 use crate::settings::{self, Settings};
-use crate::sys::{Session, SessionOptions};
-use crate::threads::{end_before_libraries, spawn};
+use crate::sys::{Session, SessionOptions, end};
 use crate::{NAME, explain, graph, library, provider, weights};
 
 /// ONNX Runtime, on one of its providers, from a shared library that the options, the `ORT_DYLIB_PATH`
@@ -275,11 +274,11 @@ impl Load {
             self.check()?;
             let session = Session::new(&runtime.env, &graph, &options, &inputs, weights);
             *self.options() = None;
-            static PROCESSOR: Once = Once::new();
-            static OTHERS: Once = Once::new();
-            end_before_libraries(match asked.provider {
-                Provider::Cpu => &PROCESSOR,
-                _ => &OTHERS,
+            static OF_PROCESSOR: Once = Once::new();
+            static OF_OTHERS: Once = Once::new();
+            end::comes_before_libraries(match asked.provider {
+                Provider::Cpu => &OF_PROCESSOR,
+                _ => &OF_OTHERS,
             });
             session.map_err(fail)
         };

@@ -11,7 +11,6 @@
 //! - `options`, `settings`, `provider`: the options of this engine, the effective value of each knob, and the provider that
 //!   computes.
 //! - `pool`, `slot`, `engine`: runs, their queue, and how a run is cancelled.
-//! - `threads`: the threads of engines and loads, and what the process's end waits for.
 //! - `outputs`, `predict`, `counts`: predict a run's memory, and count what it took.
 //! - `kept`, `optimized`: the cache of optimised graphs on disk, and the optimised graph for `isovec-insight`.
 //! - `explain`: ONNX Runtime's messages as isovec's errors.
@@ -67,7 +66,6 @@ mod sync;
 mod sys;
 #[cfg(test)]
 mod tests;
-mod threads;
 mod weights;
 
 pub use factory::OnnxRuntime;

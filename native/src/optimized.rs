@@ -12,9 +12,9 @@ use isovec_engine::onnx::proto::ModelProto;
 use isovec_engine::weights::WeightInfo;
 
 use crate::NAME;
+use crate::engine::spawn;
 use crate::factory::written_down;
 use crate::options::Options;
-use crate::threads::spawn;
 
 /// The graph that a session with these options runs, and what is known of its large
 /// weights. A session is made for it and ended, with room for the weights once more in memory, and in the

@@ -18,6 +18,7 @@ use ort::sys::{
 use smallvec::SmallVec;
 
 mod edit;
+pub(crate) mod end;
 mod lent;
 mod options;
 mod providers;

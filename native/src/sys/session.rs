@@ -7,7 +7,7 @@ use std::ptr::{self, NonNull};
 use ort::sys::{OrtAllocator, OrtKeyValuePairs, OrtSession, OrtValue};
 use smallvec::SmallVec;
 
-use super::{Env, Result, RunOptions, SessionOptions, Value, Weight, check, edit, written};
+use super::{Env, Result, RunOptions, SessionOptions, Value, Weight, check, edit, end, written};
 
 /// Names as the C interface takes them, once and for all.
 #[derive(Debug)]
@@ -197,7 +197,7 @@ impl Session {
 impl Drop for Session {
     fn drop(&mut self) {
         // SAFETY: made by `new`, and no run is under way (`run` borrows it).
-        unsafe { (ort::api().ReleaseSession)(self.session.as_ptr()) };
+        end::release(|| unsafe { (ort::api().ReleaseSession)(self.session.as_ptr()) });
     }
 }
 
