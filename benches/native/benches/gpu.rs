@@ -1,7 +1,7 @@
 //! all-MiniLM-L6-v2 on a GPU in f32 and in f16, with and without subgroups, by turns: how long runs take, how many
 //! bytes the weights and the results take on the device, and how far the vectors are from those in f32. With a library
-//! of ONNX Runtime that has CUDA, and a GPU for it, that computes in turn as well: by isovec's engine, with and without
-//! TF32, and by a session as a careful user runs it. Run it with `cargo xtask bench gpu`.
+//! of ONNX Runtime that has CUDA, and a GPU for it, that computes the same behind them, by turns of its own: by isovec's
+//! engine, with and without TF32, and by a session as a careful user runs it. Run it with `cargo xtask bench gpu`.
 
 use std::hint::black_box;
 use std::sync::Arc;
