@@ -1,12 +1,13 @@
 //! Who is let in: a request as a whole, or not at all.
 
+mod lateness;
 mod meter;
 mod pace;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use isovec_http::body::Room;
 use tokio::sync::Notify;
@@ -217,9 +218,22 @@ pub(crate) struct Place {
     /// The API key that the request came with.
     pub(crate) key: Option<Key>,
     bytes: usize,
-    /// The texts and their model's pace, once the request was let in.
-    inside: Option<(usize, Arc<Pace>)>,
+    /// Once the request was let in.
+    inside: Option<Inside>,
     end: End,
+}
+
+/// A request that was let in.
+#[derive(Debug)]
+struct Inside {
+    texts: usize,
+    /// That of its model.
+    pace: Arc<Pace>,
+    since: Instant,
+    /// How long it was expected to take.
+    expected: Option<Duration>,
+    /// How long it might take.
+    left: Duration,
 }
 
 /// How a request ends.
@@ -227,6 +241,8 @@ pub(crate) struct Place {
 pub(crate) enum End {
     Answered,
     Failed,
+    /// Its deadline passed.
+    Late,
     Cancelled,
     /// The batcher had no room for it after all.
     Overloaded,
@@ -234,7 +250,7 @@ pub(crate) enum End {
 
 impl Place {
     /// Lets the request in with all of its texts, or not at all. `left` is the time until its deadline: a request that
-    /// would wait for longer than that, by the pace of its model, is not let in, since it would be computed for nobody.
+    /// would take longer than that, by the pace of its model, is not let in, since it would be computed for nobody.
     pub(crate) fn admit(
         &mut self,
         texts: usize,
@@ -260,19 +276,25 @@ impl Place {
         {
             return Err(state.overloaded(format_args!("of what low priority may fill, {why}")));
         }
-        if let Some(wait) = pace.wait().filter(|&wait| wait > left) {
+        if let Some(expected) = pace.expects(texts).filter(|&expected| expected > left) {
             let why = format_args!(
-                "the texts in work take about {wait:.1?}, and this request has {left:.1?} left"
+                "with the texts in work these take up to {expected:.1?}, and this request has {left:.1?} left"
             );
-            return Err(state.overloaded_for(wait, why));
+            return Err(state.overloaded_for(expected, why));
         }
-        pace.begin(texts);
+        let expected = pace.begin(texts);
         state.meter.tick(now.requests > 0);
         state.change(self.key, |now| {
             now.requests += 1;
             now.texts += texts;
         });
-        self.inside = Some((texts, Arc::clone(pace)));
+        self.inside = Some(Inside {
+            texts,
+            pace: Arc::clone(pace),
+            since: Instant::now(),
+            expected,
+            left,
+        });
         Ok(())
     }
 
@@ -318,10 +340,15 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.gate.lock();
         state.change(self.key, |now| now.bytes -= self.bytes);
-        let Some((texts, pace)) = self.inside.take() else {
+        let Some(inside) = self.inside.take() else {
             return;
         };
-        pace.end(texts, self.end == End::Answered);
+        let texts = inside.texts;
+        inside.pace.end(texts, self.end == End::Answered);
+        if let (Some(expected), End::Answered | End::Late) = (inside.expected, self.end) {
+            let took = inside.since.elapsed();
+            inside.pace.took(expected, inside.left, took);
+        }
         state.meter.tick(true);
         state.change(self.key, |now| {
             now.requests -= 1;
@@ -332,7 +359,7 @@ impl Drop for Place {
                 state.counts.answered += 1;
                 state.meter.done(texts);
             }
-            End::Failed => state.counts.failed += 1,
+            End::Failed | End::Late => state.counts.failed += 1,
             End::Cancelled => state.counts.cancelled += 1,
             End::Overloaded => state.counts.overloaded += 1,
         }
@@ -439,9 +466,32 @@ mod tests {
             .admit(1, Duration::from_nanos(1), &pace, NORMAL)
             .unwrap_err();
         assert_eq!(refused.kind, Kind::Overloaded);
-        // Five texts of at least 2 ms each.
-        assert!(refused.retry_after.unwrap() >= Duration::from_millis(10));
+        // Five texts and its own, of at least 2 ms each.
+        assert!(refused.retry_after.unwrap() >= Duration::from_millis(12));
         b.admit(1, LONG, &pace, NORMAL).unwrap();
+    }
+
+    #[test]
+    fn what_came_and_what_was_late_is_looked_back_on() {
+        let gate = gate();
+        for (end, noted) in [
+            (End::Answered, 2),
+            (End::Late, 2),
+            (End::Failed, 1),
+            (End::Cancelled, 1),
+            (End::Overloaded, 1),
+        ] {
+            let pace = Arc::<Pace>::default();
+            for end in [End::Answered, End::Answered, end] {
+                let mut place = gate.place();
+                place
+                    .admit(1, Duration::from_nanos(1), &pace, NORMAL)
+                    .unwrap();
+                std::thread::sleep(Duration::from_millis(1));
+                place.ends(end);
+            }
+            assert_eq!(pace.looks_back_on(), noted, "{end:?}");
+        }
     }
 
     #[test]

@@ -331,8 +331,11 @@ impl Call {
         if self.admitted {
             self.place.ends(match &result {
                 Ok(_) => End::Answered,
-                Err(failure) if failure.kind == Kind::Overloaded => End::Overloaded,
-                Err(_) => End::Failed,
+                Err(failure) => match failure.kind {
+                    Kind::Overloaded => End::Overloaded,
+                    Kind::TimedOut => End::Late,
+                    _ => End::Failed,
+                },
             });
         }
         match result {

@@ -278,7 +278,7 @@ impl Core {
             ticket,
             Caller {
                 since: Instant::now(),
-                picked: false,
+                waited: None,
                 scope: call.scope.clone(),
                 queued: call.scope.span(Stage::Queue),
                 values: vec![f32::NAN; starts[texts.len()]],
@@ -322,11 +322,11 @@ impl Core {
         // One batch more than the engine works on waits there, if it would not grow any more.
         let full =
             state.queue.texts() >= budget.rows || state.queue.tokens() >= budget.tokens.most();
-        let slots = slots + usize::from(full);
-        if state.running.len() >= slots {
+        let admitted = slots + usize::from(full);
+        if state.running.len() >= admitted {
             return Due::Nothing;
         }
-        if let Some(wait) = state.until_free(slots, self.patience) {
+        if let Some(wait) = state.until_free(admitted, self.patience) {
             return Due::Wait(wait);
         }
         if let Some(more) = self.companions_may_come(&state, budget) {
@@ -335,13 +335,15 @@ impl Core {
         let allowed = self.model.allowed_bytes();
         let fits = |rows, length| self.model.fits(rows, length, allowed);
         let picked = state.queue.pick(budget, fits);
-        let batch = state.start(picked);
+        let batch = state.start(picked, slots);
         self.note_queue(&state);
         for ticket in batch.owners.iter().map(|owner| owner.0) {
             if let Some(caller) = state.callers.get_mut(&ticket)
-                && !std::mem::replace(&mut caller.picked, true)
+                && caller.waited.is_none()
             {
-                self.model.recorder.queued(caller.since.elapsed());
+                let waited = caller.since.elapsed();
+                caller.waited = Some(waited);
+                self.model.recorder.queued(waited);
                 drop(std::mem::take(&mut caller.queued));
             }
         }
@@ -373,6 +375,7 @@ impl Core {
     /// Takes back a batch whose run failed, in two halves of which each runs again: a text that
     /// no run survives is alone in the end.
     pub(super) fn halves(&self, batch: Batch) -> [Batch; 2] {
+        let slots = self.slots();
         let mut state = self.lock();
         state.end(&batch);
         let Batch {
@@ -383,19 +386,21 @@ impl Core {
         let half = texts.len() / 2;
         let (late_owners, late_texts) = (owners.split_off(half), texts.split_off(half));
         [(owners, texts), (late_owners, late_texts)]
-            .map(|(owners, texts)| state.register(owners, texts))
+            .map(|(owners, texts)| state.register(owners, texts, slots))
     }
 
     /// A batch ran: hands its vectors, and how many values a text's row has, or its error to the callers.
-    pub(super) fn settle(&self, mut batch: Batch, took: Duration, ran: Result<(&[f32], usize)>) {
+    pub(super) fn settle(&self, mut batch: Batch, ran: Result<(&[f32], usize)>) {
         let span = std::mem::take(&mut batch.span);
         let copy = ran.is_ok().then(|| span.scope().span(Stage::Copy));
         let mut later = Later::default();
         let mut state = self.lock();
-        state.end(&batch);
+        let took = state.end(&batch);
         match ran {
             Ok((vectors, width)) => {
-                state.measure(batch.texts.len() * self.longest(&batch.texts), took);
+                if let Some(took) = took {
+                    state.measure(batch.texts.len() * self.longest(&batch.texts), took);
+                }
                 for (&(ticket, index), vector) in
                     batch.owners.iter().zip(vectors.chunks_exact(width))
                 {

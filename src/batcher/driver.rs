@@ -3,7 +3,6 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::poll_fn;
@@ -17,7 +16,7 @@ use crate::backend;
 use crate::error::Result;
 use crate::model::encoded::Encoded;
 use crate::model::rows;
-use crate::sync::{Delay, Instant};
+use crate::sync::Delay;
 
 /// Starts the one driver of a batcher.
 pub(super) fn start(core: Arc<Core>) -> Result<()> {
@@ -47,7 +46,6 @@ impl Drop for Abandon<'_> {
 struct Done {
     batch: Batch,
     output: Result<RunOutput>,
-    took: Duration,
 }
 
 struct Driver<'c> {
@@ -83,23 +81,14 @@ impl Driver<'_> {
     fn run(&mut self, mut batch: Batch) {
         let model = Arc::clone(&self.core.model);
         self.runs.push(Box::pin(async move {
-            let started = Instant::now();
             let ran = model.run_texts(&batch.texts, &batch.cancel, &mut batch.span);
             let output = ran.await;
-            Done {
-                batch,
-                output,
-                took: started.elapsed(),
-            }
+            Done { batch, output }
         }));
     }
 
     fn settle(&mut self, done: Done) {
-        let Done {
-            batch,
-            output,
-            took,
-        } = done;
+        let Done { batch, output } = done;
         let rows = batch.texts.len();
         match output {
             Err(error) if rows > 1 && error.is_one_texts() => {
@@ -107,11 +96,11 @@ impl Driver<'_> {
                     self.run(half);
                 }
             }
-            Err(error) => self.core.settle(batch, took, Err(error)),
+            Err(error) => self.core.settle(batch, Err(error)),
             Ok(output) => {
                 let late = batch.texts.iter().any(Encoded::is_late);
                 let vectors = rows::vectors(&output, rows, self.core.model.dim, late);
-                self.core.settle(batch, took, vectors);
+                self.core.settle(batch, vectors);
             }
         }
     }

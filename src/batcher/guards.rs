@@ -1,6 +1,7 @@
 //! Guards that callers hold. Dropping one returns its place.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use isovec_engine::cancel::Cancel;
 use isovec_engine::profile::Scope;
@@ -67,12 +68,13 @@ impl Drop for Direct {
     fn drop(&mut self) {
         let mut state = self.core.lock();
         state.direct.remove(&self.number);
+        state.next_begins();
         let took = self.since.elapsed();
         // Longer, and who knows how much of it nobody looked.
         if self.done && took < self.core.patience {
             state.measure(self.positions, took);
             if let Some(steering) = &mut state.steering {
-                steering.answered(took);
+                steering.answered(took, Duration::ZERO);
             }
         }
         drop(state);

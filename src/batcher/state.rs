@@ -56,7 +56,8 @@ pub(super) enum Phase {
 #[derive(Debug)]
 pub(super) struct Caller {
     pub(super) since: Instant,
-    pub(super) picked: bool,
+    /// How long it waited until the first of its texts was picked.
+    pub(super) waited: Option<Duration>,
     /// Where what is done for this caller is recorded.
     pub(super) scope: Scope,
     /// Its wait, until the first of its texts is picked.
@@ -76,6 +77,8 @@ pub(super) struct Running {
     pub(super) cancel: Cancel,
     /// Texts whose callers still wait.
     pub(super) wanted: usize,
+    /// Since when the engine works on it; `None` while it waits there for another one to end.
+    pub(super) began: Option<Instant>,
 }
 
 /// The counts of a batcher so far, and its waiting calls.
@@ -115,18 +118,24 @@ pub(super) struct Batch {
 }
 
 impl State {
-    pub(super) fn start(&mut self, picked: Vec<Picked<Encoded>>) -> Batch {
+    pub(super) fn start(&mut self, picked: Vec<Picked<Encoded>>, slots: usize) -> Batch {
         self.counts.batches += 1;
         self.counts.batched_texts += picked.len() as u64;
         let (owners, texts) = picked
             .into_iter()
             .map(|text| ((text.ticket, text.index), text.item))
             .unzip();
-        self.register(owners, texts)
+        self.register(owners, texts, slots)
     }
 
-    /// Notes a batch as running. One that nobody wants any more is cancelled before it begins.
-    pub(super) fn register(&mut self, owners: Vec<(Ticket, usize)>, texts: Vec<Encoded>) -> Batch {
+    /// Notes a batch as running at an engine with so many places. One that nobody wants any more is cancelled before it
+    /// begins.
+    pub(super) fn register(
+        &mut self,
+        owners: Vec<(Ticket, usize)>,
+        texts: Vec<Encoded>,
+        slots: usize,
+    ) -> Batch {
         let id = self.number();
         let cancel = Cancel::new();
         let (mut wanted, mut profiled) = (0, false);
@@ -151,7 +160,13 @@ impl State {
             Span::default()
         };
         let own = cancel.clone();
-        self.running.insert(id, Running { cancel, wanted });
+        let free = self.running.len() + self.direct.len() < slots;
+        let running = Running {
+            cancel,
+            wanted,
+            began: free.then(Instant::now),
+        };
+        self.running.insert(id, running);
         Batch {
             id,
             owners,
@@ -161,12 +176,24 @@ impl State {
         }
     }
 
-    pub(super) fn end(&mut self, batch: &Batch) {
-        self.running.remove(&batch.id);
+    /// A batch is over. Says how long the engine worked on it.
+    pub(super) fn end(&mut self, batch: &Batch) -> Option<Duration> {
+        let running = self.running.remove(&batch.id);
+        self.next_begins();
         for (ticket, _) in &batch.owners {
             if let Some(caller) = self.callers.get_mut(ticket) {
                 caller.running.retain(|(running, _)| *running != batch.id);
             }
+        }
+        running?.began.map(|began| began.elapsed())
+    }
+
+    /// A place at the engine came free: the batch that has waited there longest takes it.
+    pub(super) fn next_begins(&mut self) {
+        let waiting = self.running.iter_mut();
+        let waiting = waiting.filter(|(_, running)| running.began.is_none());
+        if let Some((_, next)) = waiting.min_by_key(|(id, _)| **id) {
+            next.began = Some(Instant::now());
         }
     }
 
@@ -200,7 +227,8 @@ impl State {
     pub(super) fn answer(&mut self, ticket: Ticket, later: &mut Later) {
         if let Some(caller) = self.callers.remove(&ticket) {
             if let Some(steering) = &mut self.steering {
-                steering.answered(caller.since.elapsed());
+                let waited = caller.waited.unwrap_or_default();
+                steering.answered(caller.since.elapsed(), waited);
             }
             later.answers.push((caller.answer, Ok(caller.values)));
         }

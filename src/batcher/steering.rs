@@ -8,6 +8,9 @@ use std::time::Duration;
 
 /// The part of the target that one run may take.
 const SHARE_OF_A_RUN: f64 = 0.45;
+/// A caller that waits for a larger part of the target is in a queue of more than the next batch takes. A smaller batch would not
+/// make its answer come sooner, and would make those behind it come later.
+const SHARE_OF_A_WAIT: f64 = 0.5;
 /// How much a new measurement counts against all before it.
 const WEIGHT: f64 = 0.1;
 /// How much larger the next batch may be than the last.
@@ -91,10 +94,12 @@ impl Steering {
         }
     }
 
-    /// A caller was answered after so long.
-    pub(super) fn answered(&mut self, after: Duration) {
+    /// A caller was answered after so long, of which it waited so long until its texts were picked.
+    pub(super) fn answered(&mut self, after: Duration, waited: Duration) {
         if let Aim::Latency(aim) = &mut self.aim {
-            aim.answered(after.as_secs_f64() > self.target);
+            let (after, waited) = (after.as_secs_f64(), waited.as_secs_f64());
+            let crowded = waited > self.target * SHARE_OF_A_WAIT;
+            aim.answered(after > self.target && !crowded);
         }
     }
 }
@@ -236,7 +241,7 @@ mod tests {
             steering.ran(positions, took);
             // Each waits for the run before its own.
             for _ in 0..8 {
-                steering.answered(took * 2);
+                steering.answered(took * 2, took);
             }
         }
         sizes
@@ -290,7 +295,8 @@ mod tests {
         // Something else makes a tenth of the answers late: runs are as fast as ever.
         for answer in 0..640 {
             let late = answer % 10 == 0;
-            steering.answered(if late { TARGET * 2 } else { TARGET / 2 });
+            let after = if late { TARGET * 2 } else { TARGET / 2 };
+            steering.answered(after, TARGET / 4);
             let positions = steering.positions();
             steering.ran(positions, Duration::from_secs_f64(1e-4 * positions as f64));
         }
@@ -298,21 +304,29 @@ mod tests {
         assert!(after < before, "{after} of {before}");
     }
 
-    #[test]
-    fn too_much_load_does_not_shrink_batches_to_nothing() {
+    /// The sizes before and after two thousand answers that come five times later than they should.
+    fn late(waited: Duration) -> (usize, usize) {
         let mut steering = Steering::new(4096, TARGET, false);
         let sizes = run(&mut steering, 0.004, 0.0001, 200);
-        let before = sizes[199];
-        // The queue grows: every answer is late, whatever the batch.
         for _ in 0..2000 {
-            steering.answered(TARGET * 5);
+            steering.answered(TARGET * 5, waited);
             let positions = steering.positions();
-            steering.ran(
-                positions,
-                Duration::from_secs_f64(0.004 + 1e-4 * positions as f64),
-            );
+            let took = Duration::from_secs_f64(0.004 + 1e-4 * positions as f64);
+            steering.ran(positions, took);
         }
-        let after = steering.positions();
+        (sizes[199], steering.positions())
+    }
+
+    #[test]
+    fn too_much_load_leaves_batches_as_they_are() {
+        // The queue grows: every answer is late, whatever the batch.
+        let (before, after) = late(TARGET * 4);
+        assert!(after >= before, "{after} of {before}");
+    }
+
+    #[test]
+    fn answers_that_are_late_without_a_queue_do_not_shrink_batches_to_nothing() {
+        let (before, after) = late(TARGET / 4);
         assert!(
             after < before && after * 5 > before * 2,
             "{after} of {before}"

@@ -458,6 +458,23 @@ fn the_last_handle_takes_the_driver_with_it() {
 }
 
 #[test]
+fn a_batch_that_waits_at_the_engine_begins_when_another_one_ends() {
+    let (batcher, _engine) = batcher(&config());
+    let mut state = batcher.owner.0.lock();
+    let mut register = |slots| state.register(Vec::new(), Vec::new(), slots);
+    let [first, second, third] = [2, 2, 2].map(&mut register);
+    thread::sleep(Duration::from_millis(5));
+    let before = Instant::now();
+    assert!(state.end(&first).unwrap() >= Duration::from_millis(5));
+    assert!(state.end(&third).unwrap() <= before.elapsed());
+    assert!(state.end(&second).unwrap() >= Duration::from_millis(5));
+    // One that ended before its turn says nothing of the engine.
+    let [first, second] = [1, 1].map(|slots| state.register(Vec::new(), Vec::new(), slots));
+    assert_eq!(state.end(&second), None);
+    assert!(state.end(&first).is_some());
+}
+
+#[test]
 fn steering_follows_what_is_measured() {
     let (batcher, engine) = batcher(
         &config()

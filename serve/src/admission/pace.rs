@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use super::lateness::Lateness;
 use super::meter::Meter;
 
 /// The pace of one model: a slow one lets nobody wait for a fast one.
@@ -14,6 +15,7 @@ struct State {
     /// Texts in work.
     texts: usize,
     meter: Meter,
+    lateness: Lateness,
     /// When the model was last seen to compute.
     computed: Option<Instant>,
 }
@@ -23,18 +25,32 @@ impl Pace {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How long the model's texts in work will take; `None` before anything was measured.
-    pub(super) fn wait(&self) -> Option<Duration> {
+    /// When so many texts more would be there at the latest, as far as is known; `None` before anything was measured, and
+    /// while nobody waits: who comes then begins at once.
+    pub(super) fn expects(&self, texts: usize) -> Option<Duration> {
         let state = self.lock();
-        state.meter.wait(state.texts)
+        let waiting = Some(state.texts).filter(|waiting| *waiting > 0)?;
+        let expected = state.meter.wait(waiting.saturating_add(texts))?;
+        Some(expected.mul_f64(state.lateness.factor()))
     }
 
-    /// So many texts come into work.
-    pub(super) fn begin(&self, texts: usize) {
+    #[cfg(test)]
+    pub(super) fn looks_back_on(&self) -> usize {
+        self.lock().lateness.len()
+    }
+
+    /// So many texts come into work. Says when they will be there by the speed of those before them.
+    pub(super) fn begin(&self, texts: usize) -> Option<Duration> {
         let mut state = self.lock();
         let busy = state.texts > 0;
         state.meter.tick(busy);
         state.texts += texts;
+        state.meter.wait(state.texts)
+    }
+
+    /// Texts that were expected after so long, and had so long, were there after so long or are late.
+    pub(super) fn took(&self, expected: Duration, left: Duration, took: Duration) {
+        self.lock().lateness.note(expected, left, took);
     }
 
     /// So many texts leave, computed or not.
