@@ -46,9 +46,10 @@ class Contestant:
 
 
 def contestants(program: str, model: str, exported: str) -> list[Contestant]:
-    def isovec(engine: str) -> Contestant:
-        options = ["--model", model, "--name", "m", "--port", str(PORT), "--engine", engine]
-        return Contestant(f"isovec, {engine}", [program, "serve", *options], "/v1/embeddings", "/health/ready")
+    def isovec(engine: str, *more: str) -> Contestant:
+        options = ["--model", model, "--name", "m", "--port", str(PORT), "--engine", engine, *more]
+        name = ", ".join(["isovec", engine, *more[1:]])
+        return Contestant(name, [program, "serve", *options], "/v1/embeddings", "/health/ready")
 
     beside = Path(sys.executable).parent
     infinity = [
@@ -58,6 +59,7 @@ def contestants(program: str, model: str, exported: str) -> list[Contestant]:
     ]
     fastapi = [str(beside / "uvicorn"), "--app-dir", str(HERE), "_fastapi:app", "--port", str(PORT), "--no-access-log"]
     return [
+        isovec("portable", "--preset", "high-throughput"),
         isovec("portable"),
         isovec("onnxruntime"),
         Contestant("infinity, optimum", infinity, "/embeddings", "/health", {"DO_NOT_TRACK": "1"}, exported),
