@@ -232,8 +232,10 @@ pub struct Capabilities {
     pub max_batch_tokens: Option<usize>,
     /// Runs that make progress at the same time; more than this wait inside the engine.
     pub concurrent_runs: usize,
-    /// Threads that really work on one operator.
+    /// Threads that really work on one operator; fewer where runs share them.
     pub intra_op_threads: usize,
+    /// Threads that all runs share. `None`: each has `intra_op_threads` of its own.
+    pub shared_threads: Option<usize>,
     /// Cancelling stops a run that has begun, not only one that waits.
     pub cancels_running: bool,
     /// The bits of a row's result, if it runs alone and unpadded, do not depend on other rows or on other work at the
@@ -250,6 +252,7 @@ impl Default for Capabilities {
             max_batch_tokens: None,
             concurrent_runs: 1,
             intra_op_threads: 1,
+            shared_threads: None,
             cancels_running: false,
             deterministic: false,
             precision: Precision::F32,

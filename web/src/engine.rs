@@ -71,7 +71,13 @@ impl EngineFactory for Portable {
             let worker = self.executor.worker(runs)?;
             // A bundle is small beside its weights, which are shared and not copied by this.
             let (bundle, own_worker) = (bundle.clone(), Arc::clone(&worker));
-            let settings = Settings::new(config, threads, runs);
+            let each_has_its_own = threads.saturating_mul(runs);
+            let cores = match (session.intra_op_threads, session.pool_size) {
+                // Both were asked for.
+                (Some(_), Some(_)) => each_has_its_own,
+                _ => self.executor.cores(threads).min(each_has_its_own),
+            };
+            let settings = Settings::new(config, threads, runs, cores);
             let engine: Arc<dyn Engine> = submit(&worker, cancel, move |cancel| async move {
                 PortableEngine::load(&bundle, settings, own_worker, &cancel).await
             })
@@ -112,6 +118,7 @@ impl PortableEngine {
         capabilities.precision = model.precision();
         capabilities.cancels_running = true;
         capabilities.intra_op_threads = threads;
+        capabilities.shared_threads = Some(settings.cores);
         capabilities.concurrent_runs = settings.runs;
         // No operator's sum depends on what runs beside it.
         capabilities.deterministic = settings.deterministic || model.rows_alone();

@@ -40,7 +40,7 @@ pub(crate) async fn load(
         true => Arithmetic::Deterministic,
         false => Arithmetic::Fast,
     };
-    let threads = (settings.threads, settings.runs);
+    let threads = (settings.threads, settings.cores);
     let encoder = isovec_encoder::Executable::compile(bundle, arithmetic, cancel, pacer);
     let why = match program::load(bundle, encoder, threads).await {
         Ok(program) => return Ok(program),

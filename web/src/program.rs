@@ -77,6 +77,22 @@ struct Loaded<P> {
     threads: Threads,
 }
 
+/// A program of which a run is under way until this is dropped.
+struct UnderWay<P>(Arc<Loaded<P>>);
+
+impl<P> UnderWay<P> {
+    fn begin(loaded: Arc<Loaded<P>>) -> Self {
+        loaded.threads.begin();
+        Self(loaded)
+    }
+}
+
+impl<P> Drop for UnderWay<P> {
+    fn drop(&mut self) {
+        self.0.threads.end();
+    }
+}
+
 /// Waits for a program to be compiled, and gives it threads.
 ///
 /// # Errors
@@ -84,7 +100,7 @@ struct Loaded<P> {
 pub(crate) async fn load<P: Program, E: From<EngineError>>(
     bundle: &ModelBundle,
     compiling: impl Future<Output = Result<P, E>>,
-    (threads, runs): (usize, usize),
+    (threads, cores): (usize, usize),
 ) -> Result<Arc<dyn Compiled>, E> {
     let program = guard::catch_in(compiling).await.unwrap_or_else(|panic| {
         let detail = format!("no program can be found for it: {panic}");
@@ -94,7 +110,7 @@ pub(crate) async fn load<P: Program, E: From<EngineError>>(
     let program = program.timed();
     Ok(Arc::new(Loaded {
         program: Arc::new(program),
-        threads: Threads::new(threads, runs)?,
+        threads: Threads::new(threads, cores)?,
     }))
 }
 
@@ -124,14 +140,14 @@ impl<P: Program> Compiled for Loaded<P> {
     fn start(self: Arc<Self>, batch: Batch) -> Result<Box<dyn Running>> {
         Ok(Box::new(Run {
             run: Arc::clone(&self.program).start(&batch)?,
-            loaded: self,
+            loaded: UnderWay::begin(self),
             batch,
         }))
     }
 }
 
 struct Run<P: Program> {
-    loaded: Arc<Loaded<P>>,
+    loaded: UnderWay<P>,
     run: P::Run,
     batch: Batch,
 }
@@ -139,7 +155,7 @@ struct Run<P: Program> {
 impl<P: Program> Running for Run<P> {
     fn step(&mut self, cancel: &Cancel, sliced: bool) -> Result<bool> {
         cancel.check()?;
-        let threads = &self.loaded.threads;
+        let threads = &self.loaded.0.threads;
         let budget = sliced.then(|| SLICE * threads.threads() as u64);
         let begun = self.batch.scope.operator();
         let stepped = self.run.step(&self.batch, budget, threads)?;

@@ -14,6 +14,8 @@ const SHARED: bool = cfg!(target_feature = "atomics");
 pub(crate) struct Settings {
     pub(crate) threads: usize,
     pub(crate) runs: usize,
+    /// The threads of all runs together.
+    pub(crate) cores: usize,
     pub(crate) deterministic: bool,
     pub(crate) pool: PoolLimits,
     pub(crate) effective: EffectiveConfig,
@@ -22,7 +24,7 @@ pub(crate) struct Settings {
 impl Settings {
     /// Decides every knob, and notes why. `threads` and `runs` are what the executor makes of the
     /// numbers that were asked for.
-    pub(crate) fn new(config: &EngineConfig, threads: usize, runs: usize) -> Self {
+    pub(crate) fn new(config: &EngineConfig, threads: usize, runs: usize, cores: usize) -> Self {
         let mut effective = EffectiveConfig::default();
         let session = &config.session;
         let deterministic = session.deterministic_compute.unwrap_or(false);
@@ -43,7 +45,7 @@ impl Settings {
         let why = match session.pool_size {
             Some(asked) if asked == runs => "the configuration",
             _ if cfg!(target_family = "wasm") => "runs take turns in the event loop",
-            _ => "the cores, divided by session.intra_op_threads",
+            _ => "one for each physical core or every few, which the runs at the same time share",
         };
         effective.note("session.pool_size", session.pool_size, runs, why);
         effective.note(
@@ -76,6 +78,7 @@ impl Settings {
         Self {
             threads,
             runs,
+            cores,
             deterministic,
             pool,
             effective,
@@ -98,7 +101,7 @@ mod tests {
         config.session.cpu_arena = Some(true);
         config.io.zero_copy = Some(true);
         config.session.profiling = Some("profile".into());
-        let effective = Settings::new(&config, 1, 1).effective;
+        let effective = Settings::new(&config, 1, 1, 1).effective;
         let names: Vec<_> = effective.not_honoured().map(|knob| &*knob.name).collect();
         assert_eq!(
             names,

@@ -46,6 +46,8 @@ export interface Capabilities {
   concurrentRuns: number;
   /** Threads that work on one operator. */
   intraOpThreads: number;
+  /** Threads that all runs share; `null`: each has `intraOpThreads` of its own. */
+  sharedThreads: number | null;
   cancelsRunning: boolean;
   deterministic: boolean;
 }

@@ -59,6 +59,10 @@ impl Executor for EventLoop {
         1
     }
 
+    fn cores(&self, threads: usize) -> usize {
+        threads
+    }
+
     fn intra_op_threads(&self, asked: Option<usize>) -> usize {
         asked
             .unwrap_or(MOST_BY_DEFAULT)

@@ -40,8 +40,11 @@ pub trait Executor: MaybeSend + MaybeSync + Debug {
     /// How many threads work on one operator when `asked` for that many (`None`: the default).
     fn intra_op_threads(&self, asked: Option<usize>) -> usize;
 
-    /// How many runs make progress at the same time when `asked` for that many (`None`: the default) of `threads` each.
+    /// How many runs make progress at the same time when `asked` for that many (`None`: the default) of up to `threads` each.
     fn concurrent_runs(&self, asked: Option<usize>, threads: usize) -> usize;
+
+    /// How many threads all runs have together.
+    fn cores(&self, threads: usize) -> usize;
 }
 
 /// Runs one engine's jobs, begun in the order in which they came.

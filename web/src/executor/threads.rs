@@ -12,6 +12,9 @@ use isovec_engine::{EngineError, Result};
 use super::{Executor, Job, MOST_BY_DEFAULT, Worker};
 use crate::ENGINE;
 
+/// More runs than that at the same time only where each has all threads that an operator can use: a run has memory of its own.
+const MOST_RUNS: usize = 8;
+
 /// A thread for each run at the same time, and a pool of threads per engine for its operators.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Threads;
@@ -26,8 +29,18 @@ impl Executor for Threads {
     }
 
     fn concurrent_runs(&self, asked: Option<usize>, threads: usize) -> usize {
-        asked.unwrap_or_else(|| (cores::physical() / threads.max(1)).max(1))
+        asked.unwrap_or_else(|| runs(cores::physical(), threads))
     }
+
+    fn cores(&self, threads: usize) -> usize {
+        cores::physical().max(threads)
+    }
+}
+
+/// How many runs suit so many cores, if a run can use so many threads: one for each core, or for every few cores.
+fn runs(cores: usize, threads: usize) -> usize {
+    let each = cores.div_ceil(MOST_RUNS).min(threads);
+    (cores / each.max(1)).max(1)
 }
 
 /// Threads that take jobs from one queue. They end when this handle and all jobs are gone.
@@ -103,5 +116,21 @@ impl Worker for Crew {
 
     fn pause(&self) -> BoxFuture<'_, ()> {
         Box::pin(std::future::ready(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_runs_leave_no_core_idle_and_none_is_without_one() {
+        let found: Vec<_> = [(1, 1), (2, 2), (4, 4), (8, 4), (12, 4), (16, 4), (64, 4)]
+            .map(|(cores, threads)| runs(cores, threads))
+            .into();
+        assert_eq!(found, [1, 2, 4, 8, 6, 8, 16]);
+        // What an operator was given is less or more than there is.
+        assert_eq!((runs(64, 1), runs(2, 4), runs(64, 64)), (64, 2, 8));
+        assert_eq!(runs(1, 0), 1);
     }
 }

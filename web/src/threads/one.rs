@@ -9,9 +9,15 @@ pub(crate) struct Threads;
 
 impl Threads {
     /// There is one, whatever was asked for.
-    pub(crate) fn new(_threads: usize, _runs: usize) -> Result<Self> {
+    pub(crate) fn new(_threads: usize, _cores: usize) -> Result<Self> {
         Ok(Self)
     }
+
+    /// A run begins: it takes turns with others on the same threads.
+    pub(crate) fn begin(&self) {}
+
+    /// A run is over.
+    pub(crate) fn end(&self) {}
 }
 
 impl Pool for Threads {

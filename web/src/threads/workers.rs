@@ -26,9 +26,15 @@ pub(crate) struct Threads {
 
 impl Threads {
     /// So many threads, the caller's included; as many of them as have joined.
-    pub(crate) fn new(threads: usize, _runs: usize) -> Result<Self> {
+    pub(crate) fn new(threads: usize, _cores: usize) -> Result<Self> {
         Ok(Self { threads })
     }
+
+    /// A run begins: it takes turns with others on the same threads.
+    pub(crate) fn begin(&self) {}
+
+    /// A run is over.
+    pub(crate) fn end(&self) {}
 }
 
 impl Pool for Threads {

@@ -73,6 +73,10 @@ impl Executor for FakeExecutor {
     fn concurrent_runs(&self, _asked: Option<usize>, _threads: usize) -> usize {
         1
     }
+
+    fn cores(&self, _threads: usize) -> usize {
+        1
+    }
 }
 
 impl Worker for Turns {

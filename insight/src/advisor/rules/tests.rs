@@ -216,8 +216,11 @@ fn each_fires_on_its_evidence_and_not_just_below() {
         (
             "threads-oversubscribed",
             vec![("capabilities.concurrent_runs", json!(3))],
-            // As many as two threads of each core.
-            vec![("capabilities.concurrent_runs", json!(2))],
+            // As many as two threads of each core, which may be shared.
+            vec![
+                ("capabilities.concurrent_runs", json!(4)),
+                ("capabilities.shared_threads", json!(4)),
+            ],
         ),
         (
             "calls-of-one",

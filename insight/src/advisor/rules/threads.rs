@@ -44,27 +44,29 @@ struct AtWork {
     threads: usize,
     /// At the same time.
     runs: usize,
+    /// Of all runs.
+    all: usize,
     cores: usize,
 }
 
 impl AtWork {
     fn of(context: &AnalysisContext) -> Option<Self> {
         let capabilities = context.capabilities.as_ref()?;
+        let (threads, runs) = (capabilities.intra_op_threads, capabilities.concurrent_runs);
+        let all = capabilities.shared_threads;
         Some(Self {
-            threads: capabilities.intra_op_threads,
-            runs: capabilities.concurrent_runs,
+            threads,
+            runs,
+            all: all.unwrap_or(threads.saturating_mul(runs)),
             cores: context.cores()?,
         })
-    }
-
-    fn all(&self) -> usize {
-        self.threads * self.runs
     }
 
     fn speaks_for(&self, suggestion: Suggestion) -> Suggestion {
         let Self {
             threads,
             runs,
+            all,
             cores,
         } = self;
         suggestion
@@ -74,7 +76,7 @@ impl AtWork {
             )
             .because(
                 "capabilities.concurrent_runs",
-                format!("{runs} at the same time"),
+                format!("{runs} at the same time, with {all} threads together"),
             )
             .because(
                 "hardware.cpu",
@@ -96,7 +98,7 @@ fn suited(context: &AnalysisContext, cores: usize) -> Patch {
 
 fn idle(context: &AnalysisContext) -> Option<Suggestion> {
     let work = AtWork::of(context)?;
-    let (cores, busy) = (work.cores, work.all());
+    let (cores, busy) = (work.cores, work.all);
     // A program whose one caller embeds a text at a time leaves runs idle, and no knob helps it.
     let asked = context.asked("session.intra_op_threads").is_some()
         || context.asked("session.pool_size").is_some();
@@ -122,7 +124,7 @@ fn idle(context: &AnalysisContext) -> Option<Suggestion> {
 
 fn oversubscribed(context: &AnalysisContext) -> Option<Suggestion> {
     let work = AtWork::of(context)?;
-    let (cores, all) = (work.cores, work.all());
+    let (cores, all) = (work.cores, work.all);
     // Two threads of one core share what computes, which gains little and costs little.
     if !context.on_processor() || all <= context.hardware_threads()? {
         return None;
