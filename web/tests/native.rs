@@ -7,6 +7,7 @@ mod suite;
 
 use std::sync::Arc;
 
+use isovec_engine::config::EngineConfig;
 use isovec_web::executor::Executor;
 use isovec_web::executor::threads::Threads;
 
@@ -48,4 +49,22 @@ tests! {
     a_weight_with_several_readers(executor());
     says_what_it_is(executor());
     threads_do_not_change_results(executor());
+}
+
+/// What runs have together: their share of the cores, or what each was given.
+#[test]
+fn runs_share_threads_unless_both_knobs_are_set() {
+    let cores = isovec_engine::cores::physical();
+    let threads = |threads, runs| {
+        let mut config = EngineConfig::default();
+        config.session.intra_op_threads = threads;
+        config.session.pool_size = runs;
+        let engine = pollster::block_on(suite::load_with(executor(), &suite::seeded(), &config));
+        engine.capabilities().shared_threads.unwrap()
+    };
+    assert_eq!(threads(None, None), cores);
+    assert_eq!(threads(None, Some(1)), cores.min(4));
+    assert_eq!(threads(Some(1), None), cores);
+    assert_eq!(threads(Some(cores + 1), None), cores + 1);
+    assert_eq!(threads(Some(3), Some(cores + 1)), 3 * (cores + 1));
 }

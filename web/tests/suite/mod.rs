@@ -34,7 +34,7 @@ async fn load(executor: Arc<dyn Executor>, bundle: &ModelBundle) -> Arc<dyn Engi
     load_with(executor, bundle, &EngineConfig::default()).await
 }
 
-async fn load_with(
+pub async fn load_with(
     executor: Arc<dyn Executor>,
     bundle: &ModelBundle,
     config: &EngineConfig,
@@ -52,7 +52,7 @@ async fn refusal(executor: Arc<dyn Executor>, bundle: &ModelBundle) -> EngineErr
         .unwrap_err()
 }
 
-fn seeded() -> ModelBundle {
+pub fn seeded() -> ModelBundle {
     model::model(Arc::new(Weights::seeded().source()))
 }
 
