@@ -252,9 +252,9 @@ export interface SessionConfig {
    */
   optimizedModelCache?: string;
   /**
-   * Runs at the same time, on one copy of the weights. Default: on ONNX Runtime as many as fit the cores with
-   * `intraOpThreads` each, at least 1; on the portable engine the physical cores, or, of more than 8 cores, 1 run
-   * for every few; a page has 1.
+   * Runs at the same time, on one copy of the weights. Default: as many as fit the cores with `intraOpThreads`
+   * each, at least 1; where runs share the cores as many as there are, and of more than 8 cores 1 run for every few;
+   * a page has 1.
    */
   poolSize?: number;
   /** Write the engine's own profile to a file whose name begins with this text. Default: no profile. */

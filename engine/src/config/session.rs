@@ -13,9 +13,9 @@ const MOST_THREADS: usize = 1024;
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SessionConfig {
-    /// Runs at the same time, on one copy of the weights. `None`: on ONNX Runtime as many as fit the cores with
-    /// `intra_op_threads` each, at least 1; on the portable engine the physical cores, or, of more than 8 cores, 1 run
-    /// for every few; a page has 1.
+    /// Runs at the same time, on one copy of the weights. `None`: as many as fit the cores with `intra_op_threads`
+    /// each, at least 1; where runs share the cores as many as there are, and of more than 8 cores 1 run for every few;
+    /// a page has 1.
     pub pool_size: Option<usize>,
     /// Threads that work on one operator. `None`: the physical cores, at most 4; in a page half of the processors, 2
     /// to 4, and 1 if its memory is not shared with workers.
