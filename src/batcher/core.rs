@@ -322,11 +322,11 @@ impl Core {
         // One batch more than the engine works on waits there, if it would not grow any more.
         let full =
             state.queue.texts() >= budget.rows || state.queue.tokens() >= budget.tokens.most();
-        let admitted = slots + usize::from(full);
-        if state.running.len() >= admitted {
+        let places = slots + usize::from(full);
+        if state.running.len() >= places {
             return Due::Nothing;
         }
-        if let Some(wait) = state.until_free(admitted, self.patience) {
+        if let Some(wait) = state.until_free(places, self.patience) {
             return Due::Wait(wait);
         }
         if let Some(more) = self.companions_may_come(&state, budget) {

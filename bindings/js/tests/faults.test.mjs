@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { PIECE, WEIGHTS, heavy } from "./heavy.mjs";
-import { js, launch, page as empty, send, serve, tiny } from "./site.mjs";
+import { js, launch, page as empty, send, serve, tiny, within } from "./site.mjs";
 
 const weights = heavy();
 const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
@@ -44,9 +44,9 @@ async function visitor(t) {
 }
 
 async function tab(context) {
-  const page = await context.newPage();
-  await page.goto(origin);
-  await page.evaluate(async () => {
+  const page = await within("a new tab", context.newPage());
+  await within("an empty page", page.goto(origin));
+  const script = page.evaluate(async () => {
     globalThis.isovec = await import("/dist/index.js");
     globalThis.load = async (options = {}) => {
       try {
@@ -68,14 +68,15 @@ async function tab(context) {
       }
     };
   });
+  await within("the package's script", script);
   return page;
 }
 
 /** A load in a tab of its own. */
 async function visit(context, options) {
   const page = await tab(context);
-  const seen = await page.evaluate((options) => load(options), options);
-  await page.close();
+  const seen = await within("a load", page.evaluate((options) => load(options), options));
+  await within("the end of a tab", page.close());
   return seen;
 }
 
@@ -90,7 +91,7 @@ test("an undisturbed load", async (t) => {
 /** Whatever can be seen in the cache is a part of the file that it is said to be, and what is said to be whole is. */
 async function sound(context, why, versions = [original]) {
   const page = await tab(context);
-  const seen = await page.evaluate(async () => {
+  const look = page.evaluate(async () => {
     const cache = await caches.open("isovec");
     const entries = [];
     const hash = async (bytes) => Array.from(new Uint8Array(await crypto.subtle.digest("SHA-256", bytes)), (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -102,7 +103,8 @@ async function sound(context, why, versions = [original]) {
     }
     return { entries, list: await isovec.cache.list() };
   });
-  await page.close();
+  const seen = await within(`${why}: a look at the cache`, look);
+  await within("the end of a tab", page.close());
   const nameOf = (url) => new URL(url).pathname.slice("/model/".length);
   const states = new Map(seen.entries.filter(({ kind }) => kind === "file").map(({ names, json }) => [names[0], json]));
   const pieces = (url, stamp) => seen.entries.filter(({ kind, names, stamp: own }) => kind === "piece" && names[0] === url && own === stamp);
@@ -154,7 +156,7 @@ test("where the browser has no more room, a model is loaded all the same, and ke
 
 /** Begins a load, `loading`, and waits until so many bytes of the weights are there and their whole pieces are kept. */
 async function begun(page, cut) {
-  await page.evaluate(async ({ cut, pieces }) => {
+  const work = page.evaluate(async ({ cut, pieces }) => {
     globalThis.abort = new AbortController();
     await new Promise((resolve) => {
       const onProgress = ({ file, bytes }) => file === "model.safetensors" && bytes >= cut && resolve();
@@ -163,23 +165,24 @@ async function begun(page, cut) {
     const kept = async () => (await isovec.cache.list()).find(({ file }) => file === "model.safetensors")?.bytes ?? 0;
     while ((await kept()) < pieces) await new Promise((resolve) => setTimeout(resolve, 10));
   }, { cut, pieces: Math.floor(cut / PIECE) * PIECE });
+  await within(`the first ${cut} bytes`, work);
 }
 
 /** Waits until a page waits for another tab's download. */
-const waits = (page) => page.evaluate(async () => {
+const waits = (page) => within("a tab that waits for another", page.evaluate(async () => {
   const waits = async () => (await navigator.locks.query()).pending.some(({ name }) => name.startsWith("isovec ") && name.includes("/model/"));
   while (!(await waits())) await new Promise((resolve) => setTimeout(resolve, 10));
-});
+}));
 
 /** Ways in which a tab may end. */
 const ENDS = {
-  close: (page) => page.close(),
+  close: (page) => within("the end of a tab", page.close()),
   async crash(page) {
     const session = await page.context().newCDPSession(page);
     const crashed = new Promise((resolve) => page.once("crash", resolve));
     session.send("Page.crash").catch(() => {});
-    await crashed;
-    await page.close();
+    await within("a crash", crashed);
+    await within("the end of a crashed tab", page.close());
   },
 };
 

@@ -71,3 +71,14 @@ export async function launch() {
   after(() => browser.close());
   return browser;
 }
+
+/** What somebody waits for. Without it after a minute, an error says what is missing; a test that runs out of time does not. */
+export async function within(what, work) {
+  let timer;
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`${what}: nothing in a minute`)), 60_000)));
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}

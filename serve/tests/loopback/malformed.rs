@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::AsyncWriteExt as _;
@@ -499,6 +500,7 @@ async fn one_connection_has_a_bound_of_requests_and_leaves_nothing_when_it_goes(
         if ended.sum::<u64>() == most {
             break;
         }
+        tokio::time::sleep(Duration::from_millis(10)).await;
     }
     server.until("isovec_serve_bytes_in_work", 0).await;
 }
