@@ -24,7 +24,7 @@ use tower::Service;
 #[cfg(feature = "tls")]
 use crate::begun::Begun;
 #[cfg(feature = "tls")]
-use crate::tls::Tls;
+use crate::tls::{self, Tls};
 
 /// How a connection of HTTP/2 begins (RFC 9113, 3.4).
 const HTTP_2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -172,7 +172,8 @@ where
                     begun = shaken(stream, tls, terms.time) => begun,
                     _ = closing.changed() => None,
                 };
-                if let Some(stream) = begun {
+                if let Some((stream, chosen)) = begun {
+                    let builder = of_version(builder, chosen.as_deref());
                     serve(stream, &builder, service, watcher, closing).await;
                 }
                 return;
@@ -218,18 +219,32 @@ async fn serve<S>(
     }
 }
 
-/// Shakes hands, and waits for as much of the first request as [`begins`] does; `None` for a client that is no client of TLS,
-/// or takes too long.
+/// Shakes hands, and waits for as much of the first request as [`begins`] does. Gives the version of HTTP, too, if the client chose one
+/// (RFC 7301). `None` for a client that is no client of TLS, or takes too long.
 #[cfg(feature = "tls")]
 async fn shaken(
     stream: Taking,
     tls: &Tls,
     time: Duration,
-) -> Option<Begun<tokio_rustls::server::TlsStream<Taking>>> {
+) -> Option<(
+    Begun<tokio_rustls::server::TlsStream<Taking>>,
+    Option<Vec<u8>>,
+)> {
     let shaken = timeout(time, tls.acceptor().accept(stream)).await;
     let stream = shaken.ok()?.ok()?;
+    let chosen = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
     let begun = timeout(time, Begun::read(stream, HTTP_2)).await;
-    begun.ok()?
+    Some((begun.ok()??, chosen))
+}
+
+/// Answers the version of HTTP that was chosen and no other. Where none was, the first bytes tell.
+#[cfg(feature = "tls")]
+fn of_version(builder: Builder<TokioExecutor>, chosen: Option<&[u8]>) -> Builder<TokioExecutor> {
+    match chosen {
+        Some(tls::HTTP_2) => builder.http2_only(),
+        Some(_) => builder.http1_only(),
+        None => builder,
+    }
 }
 
 /// Completes when the server is gone.

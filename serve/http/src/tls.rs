@@ -9,8 +9,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
+/// The name of HTTP/2 in a handshake.
+pub(crate) const HTTP_2: &[u8] = b"h2";
+
 /// The versions of HTTP that a client may choose in the handshake (RFC 7301), the better one first.
-const VERSIONS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+const VERSIONS: [&[u8]; 2] = [HTTP_2, b"http/1.1"];
 
 /// A file of a certificate or a key that cannot be used.
 #[derive(Debug, thiserror::Error)]

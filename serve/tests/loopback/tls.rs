@@ -12,6 +12,7 @@ use tokio::net::TcpStream;
 
 use crate::client::{self, Answer};
 use crate::grpc;
+use crate::http2;
 use crate::running::{MODEL, Running, options, tiny};
 use crate::signed::{Signed, connect};
 
@@ -74,6 +75,33 @@ async fn http_1_and_2_and_grpc_go_through_tls() {
         send(server.address, &signed.trusted, &asked).await.status,
         200
     );
+    server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_version_that_was_chosen_is_the_only_one() {
+    let signed = Signed::new();
+    let server = secure(with(&read(&signed)), &signed.trusted).await;
+    let live = client::get("/health/live");
+    for (chosen, sent) in [(&b"h2"[..], &live[..]), (b"http/1.1", http2::PREFACE)] {
+        let mut stream = connect(server.address, &signed.trusted, &[chosen])
+            .await
+            .unwrap();
+        stream.write_all(sent).await.unwrap();
+        let mut answer = Vec::new();
+        // It may be closed without a word.
+        let _ = stream.read_to_end(&mut answer).await;
+        match chosen {
+            // Settings, before anything was read, and nothing that answers the request.
+            b"h2" => assert!(!answer.starts_with(b"HTTP/1"), "{answer:?}"),
+            _ => assert!(
+                answer.is_empty() || answer.starts_with(b"HTTP/1.1 400"),
+                "{answer:?}"
+            ),
+        }
+    }
+    let answer = send(server.address, &signed.trusted, &live).await;
+    assert_eq!(answer.status, 200);
     server.stop().await.unwrap();
 }
 
