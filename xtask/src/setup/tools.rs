@@ -16,6 +16,8 @@ pub(super) struct Tool {
     version: &'static str,
     /// What else cargo is told: which parts of it are wanted.
     parts: &'static [&'static str],
+    /// How far it is optimised. Most run for seconds, so that it is their compiling that is waited for.
+    level: &'static str,
 }
 
 /// Must be the version of the `wasm-bindgen` crate: the two speak a private format.
@@ -24,18 +26,22 @@ const WASM_BINDGEN: Tool = Tool {
     program: "wasm-bindgen",
     version: "0.2.130",
     parts: &[],
+    // It reads modules of many megabytes.
+    level: "1",
 };
 const MACHETE: Tool = Tool {
     package: "cargo-machete",
     program: "cargo-machete",
     version: "0.9.2",
     parts: &[],
+    level: "0",
 };
 const DENY: Tool = Tool {
     package: "cargo-deny",
     program: "cargo-deny",
     version: "0.20.2",
     parts: &[],
+    level: "0",
 };
 /// Without what serves a book and watches its files, which is half of what it compiles.
 const MDBOOK: Tool = Tool {
@@ -43,6 +49,7 @@ const MDBOOK: Tool = Tool {
     program: "mdbook",
     version: "0.5.4",
     parts: &["--no-default-features", "--features", "search"],
+    level: "0",
 };
 
 pub(super) const STEPS: [Step; 4] = [
@@ -121,8 +128,7 @@ impl Tool {
             .args(locked.then_some("--locked"))
             .args(self.parts)
             .env("CARGO_TARGET_DIR", target)
-            // These tools run for seconds: half the usual compile time is worth more.
-            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
+            .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", self.level)
             .env("CARGO_PROFILE_RELEASE_LTO", "off")
             .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
             .logged(workspace, "tools")

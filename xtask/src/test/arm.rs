@@ -13,6 +13,11 @@ pub(super) const CHECKS: &[Check] = &[Check {
     name: "arm",
     what: "the kernels of 64-bit ARM, in an emulator",
     concerned: |broken| PACKAGES.iter().any(|package| broken.in_code_of(package)),
+    own: Some(|broken| {
+        PACKAGES
+            .iter()
+            .any(|package| broken.in_own_code_of(package))
+    }),
     needs: &["arm"],
     run,
 }];

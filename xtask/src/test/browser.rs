@@ -1,5 +1,9 @@
 //! The tests that run inside a real browser.
 
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
@@ -18,6 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
         name: "browser",
         what: "the portable engine in headless Chromium, against the same reference vectors",
         concerned: Broken::in_code_of_pages,
+        own: None,
         needs: &["model", "wasm32", "wasm-bindgen", "browser"],
         run: chromium,
     },
@@ -25,10 +30,14 @@ pub(super) const CHECKS: &[Check] = &[
         name: "firefox",
         what: "the same in headless Firefox, which compiles wasm with another compiler",
         concerned: Broken::in_code_of_pages,
+        own: Some(|broken| broken.in_own_code_of("isovec-kernels")),
         needs: &["model", "wasm32", "wasm-bindgen", "firefox"],
         run: firefox,
     },
 ];
+
+/// What marks a test for the browser.
+const MARK: &str = "wasm_bindgen_test";
 
 fn chromium(workspace: &Workspace) -> Result<Verdict> {
     let browser = Browser::find(workspace)?;
@@ -43,7 +52,7 @@ fn firefox(workspace: &Workspace) -> Result<Verdict> {
     run(workspace, "GECKODRIVER", &browser, &capabilities)
 }
 
-/// Runs every package's browser tests by wasm-bindgen's runner, which takes the browser whose driver the variable `driver` names.
+/// Runs all browser tests by wasm-bindgen's runner, which takes the browser whose driver the variable `driver` names.
 fn run(
     workspace: &Workspace,
     driver: &str,
@@ -52,41 +61,37 @@ fn run(
 ) -> Result<Verdict> {
     let toolchain = WasmToolchain::require(workspace)?;
     let file = workspace.cache.join("webdriver.json");
-    std::fs::write(&file, capabilities.to_string())
+    fs::write(&file, capabilities.to_string())
         .with_context(|| format!("cannot write {}", file.display()))?;
 
     let runner = which(workspace, "wasm-bindgen-test-runner")
         .context("wasm-bindgen-test-runner is missing: run `cargo xtask setup wasm-bindgen`")?;
-    let packages = packages_with_browser_tests(workspace)?;
-    if packages.is_empty() {
-        bail!("no package depends on wasm-bindgen-test: nothing would be tested in a browser");
+    let tests = browser_tests(&packages(workspace)?);
+    if tests.is_empty() {
+        bail!("no test names {MARK}: nothing would be tested in a browser");
     }
     // Wasm has no files: the tests fetch the model from here.
     let serving = Serving::start(TEST_PORT, serve::mounts(workspace))?;
     report::word(&format!("serving the model at {}/models/", serving.url()));
-    let mut failed = Vec::new();
-    for package in packages {
-        let run = cargo(workspace)?
-            .args(["test", "--package", &package, "--target", TARGET])
-            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", &runner)
-            .env(driver, &browser.driver)
-            // Tests that name no place run in the page as well, and not in node.
-            .env("WASM_BINDGEN_TEST_ONLY_WEB", "1")
-            .envs(toolchain.environment())
-            .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", &file)
-            // Seconds for one test binary: compiling a 12 MB module on a small, busy machine and loading
-            // a 90 MB model take their time, and the default of 20 s is about the runner, not us.
-            .env("WASM_BINDGEN_TEST_TIMEOUT", "1800")
-            // The runner's own stack says nothing of a failed test, and stands after what does.
-            .env("RUST_BACKTRACE", "0");
-        if let Err(error) = run.show() {
-            report::word(&format!("{error:#}"));
-            failed.push(package);
-        }
-    }
-    if !failed.is_empty() {
-        bail!("browser tests failed in {}", failed.join(", "));
-    }
+    let packages: BTreeSet<_> = tests.iter().map(|test| &test.package).collect();
+    let names: BTreeSet<_> = tests.iter().map(|test| &test.name).collect();
+    // All at once, because each package alone wants its dependencies with other features, and compiles them anew.
+    cargo(workspace)?
+        .args(["test", "--no-fail-fast", "--target", TARGET])
+        .args(packages.into_iter().flat_map(|name| ["--package", name]))
+        .args(names.into_iter().flat_map(|name| ["--test", name]))
+        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", &runner)
+        .env(driver, &browser.driver)
+        // Tests that name no place run in the page as well, and not in node.
+        .env("WASM_BINDGEN_TEST_ONLY_WEB", "1")
+        .envs(toolchain.environment())
+        .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", &file)
+        // Seconds for one test binary: compiling a 12 MB module on a small, busy machine and loading
+        // a 90 MB model take their time, and the default of 20 s is about the runner, not us.
+        .env("WASM_BINDGEN_TEST_TIMEOUT", "1800")
+        // The runner's own stack says nothing of a failed test, and stands after what does.
+        .env("RUST_BACKTRACE", "0")
+        .show()?;
     Ok(Verdict::Passed)
 }
 
@@ -144,19 +149,50 @@ fn runs_as_root(workspace: &Workspace) -> bool {
         .is_ok_and(|id| id.trim() == "0")
 }
 
-/// The packages of ours that have tests for the browser.
-fn packages_with_browser_tests(workspace: &Workspace) -> Result<Vec<String>> {
-    Ok(with_browser_tests(&packages(workspace)?))
+/// A program of tests for the browser.
+#[derive(Debug, PartialEq, Eq)]
+struct BrowserTest {
+    package: String,
+    name: String,
 }
 
-fn with_browser_tests(packages: &[Value]) -> Vec<String> {
-    let has_tests = |package: &&Value| {
-        let dependencies = package["dependencies"].as_array();
-        dependencies.is_some_and(|all| all.iter().any(|d| d["name"] == "wasm-bindgen-test"))
-    };
-    let with_tests = packages.iter().filter(has_tests);
-    let names = with_tests.filter_map(|package| package["name"].as_str());
-    names.map(str::to_owned).collect()
+/// The programs under `tests` that have tests for the browser: to compile the others for it would only take time.
+fn browser_tests(packages: &[Value]) -> Vec<BrowserTest> {
+    let mut found = Vec::new();
+    for package in packages {
+        for target in package["targets"].as_array().into_iter().flatten() {
+            let is_test = target["kind"]
+                .as_array()
+                .is_some_and(|kinds| kinds.contains(&"test".into()));
+            let source = target["src_path"].as_str().map(Path::new);
+            if !is_test || !source.is_some_and(marks) {
+                continue;
+            }
+            if let (Some(package), Some(name)) = (package["name"].as_str(), target["name"].as_str())
+            {
+                found.push(BrowserTest {
+                    package: package.to_owned(),
+                    name: name.to_owned(),
+                });
+            }
+        }
+    }
+    found
+}
+
+/// Whether a source, or a module that lies beside it, names what marks a test for the browser.
+fn marks(source: &Path) -> bool {
+    let text = fs::read_to_string(source).unwrap_or_default();
+    let beside = source.parent().unwrap_or(source);
+    let modules = text
+        .lines()
+        .filter_map(|line| line.trim().strip_prefix("mod ")?.strip_suffix(';'));
+    text.contains(MARK)
+        || modules.into_iter().any(|name| {
+            [format!("{name}.rs"), format!("{name}/mod.rs")]
+                .iter()
+                .any(|file| marks(&beside.join(file)))
+        })
 }
 
 #[cfg(test)]
@@ -164,12 +200,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn packages_with_browser_tests_are_found_by_their_dependency() {
-        let packages = [
-            json!({"name": "a", "dependencies": [{"name": "wasm-bindgen-test"}]}),
-            json!({"name": "b", "dependencies": [{"name": "wasm-bindgen"}]}),
-        ];
-        assert_eq!(with_browser_tests(&packages), ["a"]);
+    fn tests_for_the_browser_are_found_by_their_mark() {
+        let found = browser_tests(&packages(&Workspace::find().unwrap()).unwrap());
+        let has = |package: &str, name: &str| {
+            found.contains(&BrowserTest {
+                package: package.to_owned(),
+                name: name.to_owned(),
+            })
+        };
+        // One that names it, one whose module beside it does, and one of each kind that does not.
+        assert!(has("isovec-web", "browser") && !has("isovec-web", "native"));
+        assert!(has("isovec-pixels", "resize") && has("isovec-js", "browser"));
+        assert!(!has("isovec-tokenize", "hostile") && !has("isovec", "whole"));
     }
 
     #[test]

@@ -11,6 +11,7 @@ pub(super) const CHECKS: &[Check] = &[Check {
     name: "clients",
     what: "official clients of OpenAI (Python, JavaScript), Hugging Face and Triton get vectors and errors of `isovec serve`, and schemathesis asks for what its OpenAPI document allows and for what it does not",
     concerned: |broken| broken.in_code_of("isovec-serve") || broken.in_code_of("isovec-cli"),
+    own: Some(|broken| broken.in_own_code_of("isovec-serve")),
     needs: &["python", "npm-clients"],
     run,
 }];

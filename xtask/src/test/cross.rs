@@ -16,6 +16,7 @@ pub(super) const CHECKS: &[Check] = &[Check {
     name: "cross",
     what: "type-check for Windows, macOS and Linux on ARM",
     concerned: Broken::in_code,
+    own: Some(|broken| broken.in_manifests() || broken.in_own_code_of("isovec-native")),
     needs: &[],
     run: cross,
 }];

@@ -12,6 +12,7 @@ pub(super) const CHECKS: &[Check] = &[Check {
     name: "datafusion",
     what: "isovec's functions in the SQL of DataFusion, whose crates nothing else needs: only where it is named",
     concerned: Broken::in_datafusion,
+    own: None,
     needs: &[],
     run,
 }];

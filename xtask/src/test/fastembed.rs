@@ -10,6 +10,7 @@ pub(super) const CHECKS: &[Check] = &[Check {
     name: "fastembed",
     what: "a program with fastembed and isovec side by side links and runs, in either order",
     concerned: |broken| broken.in_code_of("with-fastembed"),
+    own: Some(|broken| broken.in_manifests() || broken.in_own_code_of("isovec-native")),
     needs: &["onnxruntime", "model"],
     run,
 }];

@@ -17,6 +17,7 @@ pub(super) const CHECKS: &[Check] = &[
         name: "msrv",
         what: "the oldest compiler that Cargo.toml promises is the one that builds",
         concerned: Broken::in_manifests,
+        own: None,
         needs: &[],
         run: msrv,
     },
@@ -24,6 +25,7 @@ pub(super) const CHECKS: &[Check] = &[
         name: "machete",
         what: "every dependency is used",
         concerned: |broken| broken.in_rust() || broken.in_manifests(),
+        own: Some(Broken::in_manifests),
         needs: &["cargo-machete"],
         run: |workspace| {
             Run::new(workspace, "cargo-machete")?
@@ -36,6 +38,7 @@ pub(super) const CHECKS: &[Check] = &[
         name: "deny",
         what: "licences, sources and duplicates of all dependencies",
         concerned: Broken::in_manifests,
+        own: Some(Broken::in_manifests),
         needs: &["cargo-deny"],
         // Advisories change by the day and their database lies on a server of its own: the
         // workflow asks it, so that this check gives the same answer offline and tomorrow.

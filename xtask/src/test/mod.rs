@@ -37,7 +37,11 @@ struct Check {
     name: &'static str,
     what: &'static str,
     /// Whether it may come out otherwise than before a change.
-    concerned: fn(&changed::Broken) -> bool,
+    concerned: fn(&Broken) -> bool,
+    /// Whether the change is in what this check alone looks at. Of other changes `--since-passed` leaves it to a run of the
+    /// whole, and where this machine has no note of it, it asks for what differs from the last such run. `None`: it is left to
+    /// none, and a machine without a note runs it.
+    own: Option<fn(&Broken) -> bool>,
     /// The set-up steps without which it cannot run.
     needs: &'static [&'static str],
     run: fn(&Workspace) -> Result<Verdict>,
@@ -50,28 +54,55 @@ enum Verdict {
     Skipped(String),
 }
 
-const CHECKS: &[&[Check]] = &[
-    lint::CHECKS,
-    native::CHECKS,
-    arm::CHECKS,
-    browser::CHECKS,
-    packages::CHECKS,
-    node::CHECKS,
-    python::CHECKS,
-    clients::CHECKS,
-    servers::CHECKS,
-    fastembed::CHECKS,
-    datafusion::CHECKS,
-    cross::CHECKS,
-    hygiene::CHECKS,
-    memory::CHECKS,
+/// The modules by their names, with their checks.
+const CHECKS: &[(&str, &[Check])] = &[
+    ("lint", lint::CHECKS),
+    ("native", native::CHECKS),
+    ("arm", arm::CHECKS),
+    ("browser", browser::CHECKS),
+    ("packages", packages::CHECKS),
+    ("node", node::CHECKS),
+    ("python", python::CHECKS),
+    ("clients", clients::CHECKS),
+    ("servers", servers::CHECKS),
+    ("fastembed", fastembed::CHECKS),
+    ("datafusion", datafusion::CHECKS),
+    ("cross", cross::CHECKS),
+    ("hygiene", hygiene::CHECKS),
+    ("memory", memory::CHECKS),
 ];
 
 /// Checks that bring or take too much to be run unasked.
 const BY_NAME: &[&str] = &["next", "datafusion", "miri", "sanitizers"];
 
 fn checks() -> impl Iterator<Item = &'static Check> {
-    CHECKS.iter().copied().flatten()
+    CHECKS.iter().flat_map(|(_, checks)| *checks)
+}
+
+fn is_module_of_checks(name: &str) -> bool {
+    CHECKS.iter().any(|(module, _)| *module == name)
+}
+
+impl Check {
+    /// Whether its own module differs.
+    fn differs(&self, broken: &Broken) -> bool {
+        CHECKS.iter().any(|(module, checks)| {
+            broken.in_checks_of(module) && checks.iter().any(|check| check.name == self.name)
+        })
+    }
+
+    /// Whether it may come out otherwise.
+    fn is_concerned(&self, broken: &Broken) -> bool {
+        (self.concerned)(broken) || self.differs(broken)
+    }
+
+    /// Whether it may come out otherwise, and is not left to a run of the whole.
+    fn is_asked(&self, broken: &Broken) -> bool {
+        self.is_concerned(broken)
+            && self
+                .own
+                .is_none_or(|own| own(broken) || self.differs(broken))
+    }
 }
 
 /// The names and what they do.
@@ -87,7 +118,8 @@ pub(crate) enum Part<'a> {
     Whole,
     /// Those that the changes since this commit can break.
     Changed(&'a str),
-    /// Those that the changes since the commit on which they last passed on this machine can break.
+    /// Those that the changes since the commit on which they last passed on this machine can break, but for those that are left
+    /// to a run of the whole.
     SincePassed,
 }
 
@@ -107,7 +139,7 @@ pub(crate) fn run(
 ) -> Result<bool> {
     let chosen = choose(names)?;
     let mut passed = Passed::read(workspace)?;
-    let (mut jobs, mut lines) = jobs(workspace, chosen, part, &passed)?;
+    let (mut jobs, mut lines) = jobs(workspace, chosen, part, !names.is_empty(), &passed)?;
     if told.is_none() {
         lines.extend(set_up(workspace, &jobs));
     }
@@ -140,6 +172,14 @@ pub(crate) fn run(
     }
     if told.is_none() {
         println!("{}", report::summary(&lines));
+    }
+    let passed = |line: &Line| matches!(line.outcome, Outcome::Passed);
+    if matches!(part, Part::Whole)
+        && names.is_empty()
+        && lines.iter().all(passed)
+        && let Some(commit) = passed::clean_commit(workspace)?
+    {
+        eprintln!("\nThe whole passed: {} may name {commit}.", passed::WHOLE);
     }
     Ok(!lines
         .iter()
@@ -199,11 +239,12 @@ fn outcome(
     })
 }
 
-/// The jobs of the chosen checks, and a line of the summary for each check that need not run.
+/// The jobs of the chosen checks, and a line of the summary for each check that need not run. What is named is left to nobody.
 fn jobs(
     workspace: &Workspace,
     chosen: Vec<&'static Check>,
     part: &Part<'_>,
+    are_named: bool,
     passed: &Passed,
 ) -> Result<(Vec<Job>, Vec<Line>)> {
     let (mut jobs, mut lines) = (Vec::new(), Vec::new());
@@ -212,29 +253,42 @@ fn jobs(
     if let Part::Changed(base) = part {
         known.insert((*base).to_owned(), changed::since(workspace, base)?);
     }
+    let whole = passed::whole(workspace);
     for check in chosen {
         let start = match part {
             Part::Whole => None,
-            Part::Changed(base) => Some(*base),
-            Part::SincePassed => passed
-                .commit(check.name)
-                .filter(|commit| passed::has_commit(workspace, commit)),
+            Part::Changed(base) => Some((*base).to_owned()),
+            Part::SincePassed => {
+                let noted = passed.commit(check.name).map(str::to_owned);
+                let noted = noted.filter(|commit| passed::has_commit(workspace, commit));
+                noted.or_else(|| whole.clone().filter(|_| check.own.is_some() && !are_named))
+            }
         };
         let Some(start) = start else {
             jobs.push((check, None));
             continue;
         };
-        if !known.contains_key(start) {
-            known.insert(start.to_owned(), changed::from(workspace, start)?);
+        if !known.contains_key(&start) {
+            known.insert(start.clone(), changed::from(workspace, &start)?);
         }
-        let broken = &known[start];
-        if (check.concerned)(broken) || ALWAYS.contains(&check.name) {
+        let broken = &known[&start];
+        let runs = match part {
+            Part::SincePassed if !are_named => check.is_asked(broken),
+            _ => check.is_concerned(broken),
+        };
+        if runs || ALWAYS.contains(&check.name) {
             jobs.push((check, Some(broken.clone())));
         } else {
-            let start = start.get(..12).unwrap_or(start);
+            let start = start.get(..12).unwrap_or(&start);
+            let reason = match check.is_concerned(broken) {
+                true => format!(
+                    "left to `cargo xtask test`: nothing that it alone looks at differs from {start}"
+                ),
+                false => format!("nothing that it looks at differs from {start}"),
+            };
             lines.push(Line {
                 name: check.name,
-                outcome: Outcome::Skipped(format!("nothing that it looks at differs from {start}")),
+                outcome: Outcome::Skipped(reason),
                 took: Duration::ZERO,
             });
         }

@@ -13,6 +13,7 @@ pub(super) const CHECKS: &[Check] = &[Check {
     name: "node",
     what: "the npm package computes natively in node and Bun: its own tests and those of the add-on, from the sources and installed",
     concerned: Broken::in_node_package,
+    own: Some(Broken::in_own_node_package),
     needs: setup::NODE,
     run,
 }];

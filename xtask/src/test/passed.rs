@@ -2,6 +2,8 @@
 //!
 //! A check is noted only if the clone was clean before and after it, so that the commit identifies the checked files. A
 //! note is valid for a week and for the same compiler. It expires because browsers and libraries of the system change.
+//!
+//! A machine without a note of a check that is left to a run of the whole goes by the last such run (`WHOLE`).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -13,6 +15,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::process::Run;
 use crate::workspace::Workspace;
+
+/// The file that names the commit on which the whole last passed, somewhere: in its first word.
+pub(super) const WHOLE: &str = ".ci/whole";
 
 /// How long a note is valid.
 const FRESH: Duration = Duration::from_secs(7 * 24 * 3600);
@@ -73,6 +78,13 @@ impl Passed {
     }
 }
 
+/// The commit on which the whole last passed, if this clone says one and has it.
+pub(super) fn whole(workspace: &Workspace) -> Option<String> {
+    let text = fs::read_to_string(workspace.root.join(WHOLE)).ok()?;
+    let commit = text.split_whitespace().next()?;
+    has_commit(workspace, commit).then(|| commit.to_owned())
+}
+
 /// The notes of a file. One that is missing or damaged has none.
 fn read(path: &Path) -> BTreeMap<String, Note> {
     let text = fs::read(path).unwrap_or_default();
@@ -103,6 +115,14 @@ fn now() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_commit_of_the_whole_is_one() {
+        let workspace = Workspace::find().unwrap();
+        let text = fs::read_to_string(workspace.root.join(WHOLE)).unwrap();
+        let commit = text.split_whitespace().next().unwrap();
+        assert!(commit.len() == 40 && commit.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    }
 
     #[test]
     fn a_note_is_believed_while_it_is_fresh_and_the_compiler_the_same() {

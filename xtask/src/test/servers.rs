@@ -10,9 +10,13 @@ pub(super) const CHECKS: &[Check] = &[Check {
     name: "servers",
     what: "the server, the router and the program with TLS, and with traces for a collector",
     concerned: |broken| broken.in_code_of("isovec-route") || broken.in_code_of("isovec-cli"),
+    own: Some(|broken| OWN.iter().any(|package| broken.in_own_code_of(package))),
     needs: &["onnxruntime"],
     run,
 }];
+
+/// The packages that are this check's own: what they have beyond it, others test.
+const OWN: [&str; 3] = ["isovec-http", "isovec-route", "isovec-serve"];
 
 /// What brings both in, in all crates that have them.
 pub(super) const FEATURES: &str = "isovec-cli/otlp,isovec-cli/tls";

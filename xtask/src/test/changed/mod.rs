@@ -14,6 +14,8 @@ use crate::metadata::DATAFUSION;
 use crate::process::Run;
 use crate::workspace::Workspace;
 
+use super::is_module_of_checks;
+use super::passed::WHOLE;
 use graph::Graph;
 
 /// The packages that are compiled into the npm package.
@@ -33,15 +35,21 @@ const READERS: &[&str] = &["isovec", "isovec-cli", "isovec-types", "xtask"];
 const READ_APART: &[&str] = &["docs/datafusion.md", "tests/data/"];
 /// Scripts that measure, and what they need. No check runs them; tests of xtask look at their names.
 const MEASURE: &str = "benches/";
+/// Files of xtask, below its sources, of commands that no check runs.
+const COMMANDS: &[&str] = &["bench.rs", "peer_modules.rs", "size.rs", "soak.rs"];
 /// What no check looks at.
-const NOBODY: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", ".gitignore"];
+const NOBODY: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", ".gitignore", WHOLE];
 
 /// What a change can break.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Broken {
     /// Packages whose tests see a file that differs; `None`: all.
     packages: Option<BTreeSet<String>>,
-    /// Of these, whether one is compiled for pages.
+    /// Packages with a file that differs; `None`: all.
+    own: Option<BTreeSet<String>>,
+    /// Modules of checks that differ.
+    checks: BTreeSet<String>,
+    /// Of the packages whose tests see a change, whether one is compiled for pages.
     in_pages: bool,
     /// Files of each kind that differ.
     rust: bool,
@@ -64,6 +72,8 @@ impl Broken {
     fn everything() -> Self {
         Self {
             packages: None,
+            own: None,
+            checks: BTreeSet::new(),
             in_pages: true,
             rust: true,
             manifests: true,
@@ -106,6 +116,17 @@ impl Broken {
         (self.rust || self.manifests) && self.has(package)
     }
 
+    /// The code of this package itself differs, or what everything is built with.
+    pub(super) fn in_own_code_of(&self, package: &str) -> bool {
+        let own = self.own.as_ref();
+        (self.rust || self.manifests) && own.is_none_or(|own| own.contains(package))
+    }
+
+    /// The checks of this module (`python`) differ.
+    pub(super) fn in_checks_of(&self, module: &str) -> bool {
+        self.checks.contains(module)
+    }
+
     /// The code that is compiled for pages differs.
     pub(super) fn in_code_of_pages(&self) -> bool {
         self.in_pages && (self.rust || self.manifests)
@@ -119,6 +140,26 @@ impl Broken {
     /// The npm package as it computes natively differs.
     pub(super) fn in_node_package(&self) -> bool {
         self.node || self.javascript || self.in_code_of("isovec-node")
+    }
+
+    /// The scripts of the npm package differ.
+    pub(super) fn in_scripts(&self) -> bool {
+        self.javascript
+    }
+
+    /// The add-on for node itself differs.
+    pub(super) fn in_own_node_package(&self) -> bool {
+        self.node || self.in_own_code_of("isovec-node")
+    }
+
+    /// The Python package itself differs.
+    pub(super) fn in_own_python_package(&self) -> bool {
+        self.python || self.in_own_code_of("isovec-python")
+    }
+
+    /// The page itself differs.
+    pub(super) fn in_own_page(&self) -> bool {
+        self.page
     }
 
     /// The Python package differs.
@@ -195,9 +236,18 @@ fn broken(files: &[&str], graph: &Graph) -> Broken {
             }
             return Broken::everything();
         };
-        // Who changes the checks may change what they say.
         if owner == "xtask" {
-            return Broken::everything();
+            readers.insert("xtask".to_owned());
+            found.rust = true;
+            match of_xtask(file) {
+                OfXtask::Command => {}
+                OfXtask::Checks(module) => {
+                    found.checks.insert(module.to_owned());
+                }
+                // Who changes the checks may change what they say.
+                OfXtask::Everything => return Broken::everything(),
+            }
+            continue;
         }
         found.manifests |= file.ends_with("Cargo.toml");
         if file.starts_with("bindings/js/") && !file.ends_with(".rs") {
@@ -212,12 +262,37 @@ fn broken(files: &[&str], graph: &Graph) -> Broken {
         }
         packages.insert(owner.to_owned());
     }
+    found.own = Some(packages.clone());
     let mut packages = graph.above(packages);
     let below = graph.below(IN_PAGES.iter().map(|&name| name.to_owned()).collect());
     found.in_pages = packages.iter().any(|name| below.contains(name));
     packages.append(&mut readers);
     found.packages = Some(packages);
     found
+}
+
+/// What a file of xtask is part of.
+enum OfXtask<'a> {
+    /// A command that no check runs.
+    Command,
+    /// The checks of this module.
+    Checks(&'a str),
+    /// What checks have in common.
+    Everything,
+}
+
+fn of_xtask(file: &str) -> OfXtask<'_> {
+    let file = file.strip_prefix("xtask/src/").unwrap_or(file);
+    if COMMANDS.contains(&file) {
+        return OfXtask::Command;
+    }
+    let module = file
+        .strip_prefix("test/")
+        .and_then(|file| file.strip_suffix(".rs"));
+    match module {
+        Some(module) if is_module_of_checks(module) => OfXtask::Checks(module),
+        _ => OfXtask::Everything,
+    }
 }
 
 #[cfg(test)]
@@ -232,7 +307,14 @@ mod tests {
     /// The checks that a change of these files asks for.
     fn asked(files: &[&str]) -> BTreeSet<&'static str> {
         let broken = broken(files, &Graph::read(&workspace()).unwrap());
-        let all = checks().filter(|check| (check.concerned)(&broken));
+        let all = checks().filter(|check| check.is_concerned(&broken));
+        all.map(|check| check.name).collect()
+    }
+
+    /// The checks that `--since-passed` leaves to a run of the whole after a change of these files.
+    fn left(files: &[&str]) -> BTreeSet<&'static str> {
+        let broken = broken(files, &Graph::read(&workspace()).unwrap());
+        let all = checks().filter(|check| check.is_concerned(&broken) && !check.is_asked(&broken));
         all.map(|check| check.name).collect()
     }
 
@@ -323,12 +405,57 @@ mod tests {
     }
 
     #[test]
+    fn a_check_is_left_to_the_whole_unless_its_own_part_differs() {
+        let kernels = left(&["web/kernels/src/lib.rs"]);
+        for name in ["page", "node", "python", "fuzz", "cross", "everywhere"] {
+            assert!(kernels.contains(name), "{name}");
+        }
+        for name in ["clippy", "native", "browser", "npm", "arm", "firefox"] {
+            assert!(!kernels.contains(name), "{name}");
+        }
+        for (file, name) in [
+            ("www/src/main.ts", "page"),
+            ("bindings/node/src/lib.rs", "node"),
+            ("bindings/python/python/isovec/__init__.py", "python"),
+            ("bindings/python/src/lib.rs", "python"),
+            ("fuzz/src/lib.rs", "fuzz"),
+            ("cli/src/lib.rs", "demo"),
+            ("bindings/js/ts/index.ts", "everywhere"),
+            ("serve/src/lib.rs", "clients"),
+            ("serve/src/lib.rs", "servers"),
+            ("native/src/lib.rs", "cross"),
+            ("native/Cargo.toml", "crates"),
+            ("tests/with-fastembed/Cargo.toml", "fastembed"),
+            ("xtask/src/test/python.rs", "python"),
+        ] {
+            assert!(asked(&[file]).contains(name), "{file}: {name}");
+            assert!(!left(&[file]).contains(name), "{file}: {name}");
+        }
+        assert_eq!(left(&["Cargo.lock"]), BTreeSet::new());
+    }
+
+    #[test]
+    fn a_command_that_no_check_runs_breaks_its_own_tests_alone() {
+        let all = BTreeSet::from([
+            "clippy", "cross", "crates", "doc", "format", "machete", "native",
+        ]);
+        for command in COMMANDS {
+            let file = format!("xtask/src/{command}");
+            assert!(workspace().root.join(&file).exists(), "{file}");
+            assert_eq!(asked(&[&file]), all, "{file}");
+        }
+        let python = asked(&["xtask/src/test/python.rs"]);
+        assert!(python.contains("python") && !python.contains("browser"));
+    }
+
+    #[test]
     fn whoever_changes_the_checks_runs_all_of_them() {
         let all: BTreeSet<_> = checks().map(|check| check.name).collect();
         for file in [
             "Cargo.lock",
             "Cargo.toml",
             "xtask/src/main.rs",
+            "xtask/src/test/mod.rs",
             ".cargo/config.toml",
             "new",
         ] {
