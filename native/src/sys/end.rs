@@ -17,7 +17,6 @@ struct End {
     released: Condvar,
 }
 
-#[derive(Default)]
 struct State {
     /// Sessions that are being released.
     releasing: usize,

@@ -27,7 +27,7 @@ use crate::begun::Begun;
 use crate::tls::{self, Tls};
 
 /// How a connection of HTTP/2 begins (RFC 9113, 3.4).
-const HTTP_2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 /// Bytes of a request's head, at most.
 const LARGEST_HEAD: usize = 64 << 10;
@@ -233,7 +233,7 @@ async fn shaken(
     let shaken = timeout(time, tls.acceptor().accept(stream)).await;
     let stream = shaken.ok()?.ok()?;
     let chosen = stream.get_ref().1.alpn_protocol().map(<[u8]>::to_vec);
-    let begun = timeout(time, Begun::read(stream, HTTP_2)).await;
+    let begun = timeout(time, Begun::read(stream, PREFACE)).await;
     Some((begun.ok()??, chosen))
 }
 
@@ -255,12 +255,12 @@ async fn over(mut closing: watch::Receiver<()>) {
 /// Waits for as much of a connection's first request as tells the version of HTTP; false for a client that does not send
 /// it in time. What reads the version afterwards knows no time.
 async fn begins(stream: &TcpStream, time: Duration) -> bool {
-    let mut start = [0; HTTP_2.len()];
+    let mut start = [0; PREFACE.len()];
     let told = async {
         loop {
             match stream.peek(&mut start).await {
                 Err(_) | Ok(0) => return false,
-                Ok(read) if read == start.len() || start[..read] != HTTP_2[..read] => return true,
+                Ok(read) if read == start.len() || start[..read] != PREFACE[..read] => return true,
                 // The same bytes are there to be seen again at once.
                 Ok(_) => sleep(LOOK_AGAIN).await,
             }
