@@ -317,6 +317,8 @@ fn choose(names: &[String]) -> Result<Vec<&'static Check>> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     #[test]
@@ -357,6 +359,20 @@ mod tests {
             let needs: Vec<String> = check.needs.iter().map(|n| (*n).to_owned()).collect();
             assert!(setup::choose(&needs).is_ok(), "{}", check.name);
         }
+    }
+
+    #[test]
+    fn the_document_names_the_checks_that_are_left_to_the_whole() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../CONTRIBUTING.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (_, section) = text.split_once("## Which checks run").unwrap();
+        let (section, _) = section.split_once("\n## ").unwrap();
+        let rows = section.lines().filter_map(|line| line.strip_prefix('|'));
+        let cells = rows.filter_map(|row| row.split('|').next());
+        let named = cells.flat_map(|cell| cell.split('`').skip(1).step_by(2));
+        let named: BTreeSet<&str> = named.collect();
+        let left = checks().filter(|check| check.own.is_some());
+        assert_eq!(named, left.map(|check| check.name).collect());
     }
 
     #[test]
