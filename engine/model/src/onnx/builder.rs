@@ -1,5 +1,7 @@
 //! A small helper that writes ONNX nodes: every call adds one node and returns the name of its output.
 
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use isovec_engine::description::Dim;
 use isovec_engine::onnx::proto::{
@@ -14,7 +16,12 @@ pub struct GraphBuilder<'g> {
     graph: &'g mut GraphProto,
     prefix: String,
     next: usize,
+    /// The names of the constants so far.
+    constants: HashMap<Constant, String>,
 }
+
+/// A constant by its type, its extents and its bytes.
+type Constant = (i32, Vec<i64>, Bytes);
 
 impl<'g> GraphBuilder<'g> {
     /// Builds onto `graph`; every new name starts with `prefix`, which must not occur in it yet.
@@ -23,6 +30,7 @@ impl<'g> GraphBuilder<'g> {
             graph,
             prefix: prefix.into(),
             next: 0,
+            constants: HashMap::new(),
         }
     }
 
@@ -108,23 +116,19 @@ impl<'g> GraphBuilder<'g> {
 
     fn constant(&mut self, data_type: DataType, dims: &[i64], bytes: Vec<u8>) -> String {
         // The same constant twice is one initializer.
-        let same = self.graph.initializer.iter().find(|tensor| {
-            tensor.name.starts_with(&self.prefix)
-                && tensor.data_type == data_type as i32
-                && tensor.dims == dims
-                && tensor.raw_data[..] == bytes[..]
-        });
-        if let Some(tensor) = same {
-            return tensor.name.clone();
+        let constant = (data_type as i32, dims.to_vec(), Bytes::from(bytes));
+        if let Some(name) = self.constants.get(&constant) {
+            return name.clone();
         }
         let name = self.fresh("constant");
         self.graph.initializer.push(TensorProto {
             name: name.clone(),
             data_type: data_type as i32,
             dims: dims.to_vec(),
-            raw_data: Bytes::from(bytes),
+            raw_data: constant.2.clone(),
             ..TensorProto::default()
         });
+        self.constants.insert(constant, name.clone());
         name
     }
 }
