@@ -4,8 +4,9 @@ import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { PIECE, WEIGHTS, heavy as make } from "./heavy.mjs";
-import { js, launch, page as empty, send, serve, tiny } from "./site.mjs";
+import { js, launch, page as empty, send, serve, tiny, within } from "./site.mjs";
 
 const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 
@@ -39,7 +40,7 @@ const hub = async (request, response, path) => {
   if (behaviour.breaks === undefined || from > 0) return response.end(part);
   // The first two pieces, and not another byte.
   response.write(part.subarray(0, behaviour.breaks));
-  if (!behaviour.hangs) setTimeout(() => response.destroy(), 300);
+  if (!behaviour.hangs) setTimeout(300).then(() => response.destroy());
 };
 const origin = await serve((request, response, path) => (path === "/" ? empty(response) : hub(request, response, path)));
 const other = await serve(hub);
@@ -52,10 +53,28 @@ async function visitor(t) {
   return context;
 }
 
+/** A new tab on the site. */
+async function tab(context) {
+  const page = await within("a new tab", context.newPage());
+  await within("an empty page", page.goto(origin));
+  return page;
+}
+
+/** Waits until the first two pieces of the weights are kept, and no more. */
+async function twoPieces(page) {
+  const list = () => page.evaluate(async () => (await import("/dist/index.js")).cache.list());
+  const until = Date.now() + 60_000;
+  for (;;) {
+    const kept = await within("a list of what is kept", list());
+    if (kept.some(({ file, bytes }) => file === WEIGHTS && bytes === 2 * PIECE)) return;
+    assert.ok(Date.now() < until, `two pieces in a minute: ${JSON.stringify({ kept, log })}`);
+    await setTimeout(10);
+  }
+}
+
 /** Loads the model in a new tab. */
 async function visit(context, options = {}, source = "/model/", stay = false) {
-  const page = await context.newPage();
-  await page.goto(origin);
+  const page = await tab(context);
   const seen = page.evaluate(
     async ({ source, options }) => {
       const { Embedder, cache } = await import("/dist/index.js");
@@ -76,8 +95,8 @@ async function visit(context, options = {}, source = "/model/", stay = false) {
     seen.catch(() => {}); // The tab is closed before.
     return page;
   }
-  const result = await seen;
-  await page.close();
+  const result = await within("a load", seen);
+  await within("the end of a tab", page.close());
   return result;
 }
 
@@ -132,39 +151,36 @@ test("a tab that is closed in the middle leaves what the next one goes on from",
   const context = await visitor(t);
   reset({ breaks: 2 * PIECE + 1000, hangs: true });
   const page = await visit(context, {}, "/model/", true);
-  await page.evaluate(async (bytes) => {
-    const { cache } = await import("/dist/index.js");
-    while (!(await cache.list()).some((file) => file.bytes === bytes)) await new Promise((resolve) => setTimeout(resolve, 10));
-  }, 2 * PIECE);
-  await page.close();
+  await twoPieces(page);
+  await within("the end of a tab", page.close());
   reset();
   const whole = await visit(context);
   assert.deepEqual(asked().map(({ range }) => range), [`bytes=${2 * PIECE}-`], whole.message);
 });
 
 test("a worker that is ended in the middle leaves what the next one goes on from", async (t) => {
-  const page = await (await visitor(t)).newPage();
-  await page.goto(origin);
+  const page = await tab(await visitor(t));
   reset({ breaks: 2 * PIECE + 1000, hangs: true });
-  await page.evaluate(async (bytes) => {
-    const { Embedder, cache } = await import("/dist/index.js");
+  const begun = page.evaluate(async () => {
+    const { Embedder } = await import("/dist/index.js");
     const { Worker } = globalThis;
-    let started;
     globalThis.Worker = class extends Worker {
       constructor(...all) {
         super(...all);
-        started = this;
+        globalThis.started = this;
       }
     };
     void Embedder.load("/model/");
-    while (!(await cache.list()).some((file) => file.bytes === bytes)) await new Promise((resolve) => setTimeout(resolve, 10));
-    started.terminate();
-  }, 2 * PIECE);
+  });
+  await within("the package's script", begun);
+  await twoPieces(page);
+  await page.evaluate(() => globalThis.started.terminate());
   reset();
-  const vectors = await page.evaluate(async () => {
+  const again = page.evaluate(async () => {
     const { Embedder } = await import("/dist/index.js");
     return (await (await Embedder.load("/model/")).embed(["a text"])).length;
   });
+  const vectors = await within("a load after the end of a worker", again);
   assert.equal(vectors, 1);
   assert.deepEqual(asked().map(({ range }) => range), [`bytes=${2 * PIECE}-`]);
 });
@@ -197,8 +213,7 @@ test("a model that is not whole any more is fetched anew, all of it", async (t) 
   const context = await visitor(t);
   reset();
   await visit(context);
-  const page = await context.newPage();
-  await page.goto(origin);
+  const page = await tab(context);
   await page.evaluate(async () => {
     const cache = await caches.open("isovec");
     const gone = (await cache.keys()).find(({ url }) => url.includes("/piece/") && url.includes("tokenizer.json"));
