@@ -10,7 +10,11 @@ pub(super) const CHECKS: &[Check] = &[Check {
     name: "fastembed",
     what: "a program with fastembed and isovec side by side links and runs, in either order",
     concerned: |broken| broken.in_code_of("with-fastembed"),
-    own: Some(|broken| broken.in_manifests() || broken.in_own_code_of("isovec-native")),
+    own: Some(|broken| {
+        broken.in_manifests()
+            || broken.in_own_code_of("isovec-native")
+            || broken.in_own_code_of("with-fastembed")
+    }),
     needs: &["onnxruntime", "model"],
     run,
 }];
