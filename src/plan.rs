@@ -15,10 +15,23 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Budget {
     /// Rows.
     pub(crate) rows: usize,
-    /// Rows times positions. A single longer text is a batch of its own.
+    /// Positions that are computed. A single longer text is a batch of its own.
     pub(crate) tokens: Tokens,
     /// Rows that a batch may have however many tokens they are.
     pub(crate) least: usize,
+    /// Whether rows are computed at their own length, so that nothing is padded.
+    pub(crate) ragged: bool,
+}
+
+impl Budget {
+    /// Positions that are computed for rows of these lengths.
+    pub(crate) fn computed(self, lengths: impl ExactSizeIterator<Item = usize>) -> usize {
+        if self.ragged {
+            return lengths.sum();
+        }
+        let rows = lengths.len();
+        rows * lengths.max().unwrap_or(0)
+    }
 }
 
 /// The longest row, in positions, of each band of lengths but the last, which has no end.
@@ -188,6 +201,7 @@ mod tests {
         rows: 64,
         tokens: Tokens::same(256),
         least: 1,
+        ragged: false,
     };
 
     fn any(_: usize, _: usize) -> bool {
@@ -217,6 +231,17 @@ mod tests {
             (plan.batch(0), plan.batch(1), plan.batch(2)),
             (Some(&[0][..]), Some(&[1][..]), Some(&[2][..]))
         );
+    }
+
+    #[test]
+    fn what_is_padded_is_computed_too() {
+        let computed = |ragged, lengths: &[usize]| {
+            let budget = Budget { ragged, ..BUDGET };
+            budget.computed(lengths.iter().copied())
+        };
+        assert_eq!(computed(false, &[3, 9, 1]), 27);
+        assert_eq!(computed(true, &[3, 9, 1]), 13);
+        assert_eq!((computed(false, &[]), computed(true, &[])), (0, 0));
     }
 
     #[test]
@@ -265,7 +290,7 @@ mod tests {
             rows in 1usize..70,
             tokens in 1usize..2000,
         ) {
-            let plan = Plan::new(&lengths, Budget { rows, tokens: Tokens::same(tokens), least: 1 }, any);
+            let plan = Plan::new(&lengths, Budget { rows, tokens: Tokens::same(tokens), ..BUDGET }, any);
             let mut seen = vec![0; lengths.len()];
             for batch in (0..).map_while(|index| plan.batch(index)) {
                 prop_assert!(!batch.is_empty() && batch.len() <= rows);

@@ -198,7 +198,7 @@ impl Core {
                 core: Arc::clone(self),
                 number: call.number,
                 since,
-                positions: texts.len() * self.longest(&texts),
+                positions: self.computed(&texts),
                 done: false,
             };
             return Ok(Admitted::Direct(direct, texts));
@@ -237,10 +237,14 @@ impl Core {
         self.lock().phase == Phase::Closed
     }
 
-    /// Positions of the longest text, as the engine computes them.
-    pub(super) fn longest(&self, texts: &[Encoded]) -> usize {
-        let longest = texts.iter().map(|text| text.len()).max();
-        self.model.feed.padded(longest.unwrap_or(0))
+    /// The texts' lengths in positions.
+    fn lengths(&self, texts: &[Encoded]) -> impl ExactSizeIterator<Item = usize> {
+        texts.iter().map(|text| self.model.feed.padded(text.len()))
+    }
+
+    /// Positions that the engine computes for these texts in one batch.
+    fn computed(&self, texts: &[Encoded]) -> usize {
+        self.model.budget().computed(self.lengths(texts))
     }
 
     fn may_run_itself(&self, state: &State, texts: &[Encoded]) -> bool {
@@ -253,8 +257,9 @@ impl Core {
     }
 
     fn fits_one_batch(&self, texts: &[Encoded], budget: Budget) -> bool {
-        let longest = self.longest(texts);
-        texts.len() <= budget.rows && texts.len() * longest <= budget.tokens.at(longest)
+        let longest = self.lengths(texts).max().unwrap_or(0);
+        texts.len() <= budget.rows
+            && budget.computed(self.lengths(texts)) <= budget.tokens.at(longest)
     }
 
     fn queue(
@@ -399,7 +404,7 @@ impl Core {
         match ran {
             Ok((vectors, width)) => {
                 if let Some(took) = took {
-                    state.measure(batch.texts.len() * self.longest(&batch.texts), took);
+                    state.measure(self.computed(&batch.texts), took);
                 }
                 for (&(ticket, index), vector) in
                     batch.owners.iter().zip(vectors.chunks_exact(width))

@@ -50,7 +50,7 @@ const PART_OF_QUEUE: usize = 4;
 ///
 /// - **At once, if the engine is idle.** A call that finds the engine idle runs by itself, without a detour. While
 ///   the engine works, calls gather, and the next batch takes what fits together: texts of like length, so that
-///   little is padded.
+///   little is padded, or of any length where the engine pads nothing.
 /// - **Fair.** The caller that was given the fewest tokens is served next; a call with ten thousand texts takes turns
 ///   with a call that has one.
 /// - **In two priorities.** The calls of [`low_priority`](Self::low_priority) leave their place to others.

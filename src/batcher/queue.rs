@@ -3,7 +3,8 @@
 //! Each caller has its own list of waiting texts. The caller that was given the fewest tokens so far is served first,
 //! and a new caller starts with that caller's count. A caller with ten thousand texts therefore takes turns with one
 //! that has a single text (start-time fair queuing, Goyal, Vin and Cheng 1996, with batches in the place of packets).
-//! The rest of the batch is filled with texts of about the same length, because padding wastes time.
+//! The rest of the batch is filled with texts of about the same length, because padding wastes time. Where nothing is padded, the
+//! next callers fill it, whatever the lengths.
 //!
 //! Callers of low priority have a line of their own. Their texts fill what the others leave of a batch; a batch begins with one of
 //! them if no other waits, and else each eighth time, so that they come on under any load.
@@ -19,6 +20,9 @@ pub(super) type Ticket = u64;
 /// Callers that are looked at to fill a batch, for each of its rows: more would find texts whose
 /// lengths fit better, and take time from all that wait.
 const CALLERS_A_ROW: usize = 4;
+
+/// Callers that are looked at for a text that fits what is left of a batch without padding.
+const CALLERS_A_TEXT: usize = 16;
 
 /// Batches in a row that begin with a caller of normal priority while one of low priority waits.
 const BEFORE_LOW: u32 = 7;
@@ -56,6 +60,8 @@ pub(super) struct Picked<T> {
     pub(super) ticket: Ticket,
     /// Its place among the caller's texts.
     pub(super) index: usize,
+    /// In positions.
+    pub(super) length: usize,
     pub(super) item: T,
 }
 
@@ -174,9 +180,9 @@ impl<T> Queue<T> {
         }
     }
 
-    /// The next batch: the longest text of whoever was given least, and others of about its
-    /// length within the budget. Empty when nobody waits. `fits` says whether so many rows of
-    /// such a length fit into memory; a single row is taken anyway, for its run to refuse.
+    /// The next batch: the longest text of whoever was given least, and others within the budget, of
+    /// about its length unless rows are ragged. Empty when nobody waits. `fits` says whether so many rows
+    /// of such a length fit into memory; a single row is taken anyway, for its run to refuse.
     pub(super) fn pick(
         &mut self,
         budget: Budget,
@@ -188,12 +194,59 @@ impl<T> Queue<T> {
         };
         self.line(turn).clock = served;
         let longest = self.callers.get(&first).map_or(0, Waiting::longest);
+        if budget.ragged {
+            return self.pick_in_turn(turn, first, budget, fits);
+        }
         let rows = rows_within(budget, longest, fits).min(self.texts);
         let mut picked = Vec::with_capacity(rows);
         for ticket in self.nearest(turn, longest, rows) {
             picked.extend(self.take(ticket, longest));
         }
         picked
+    }
+
+    /// The next batch where rows are computed at their own length: of whoever was given least, each time
+    /// the longest text that still fits.
+    fn pick_in_turn(
+        &mut self,
+        turn: Priority,
+        first: Ticket,
+        budget: Budget,
+        fits: impl Fn(usize, usize) -> bool,
+    ) -> Vec<Picked<T>> {
+        let mut picked: Vec<Picked<T>> = self.take(first, usize::MAX).into_iter().collect();
+        let mut longest = picked.iter().map(|text| text.length).sum();
+        let mut positions = longest;
+        for priority in [turn, turn.other()] {
+            while picked.len() < budget.rows {
+                let room = if picked.len() < budget.least {
+                    usize::MAX
+                } else {
+                    budget.tokens.at(longest).saturating_sub(positions)
+                };
+                let Some((ticket, length)) = self.next_within(priority, room) else {
+                    break;
+                };
+                longest = longest.max(length);
+                if !fits(picked.len() + 1, longest) {
+                    return picked;
+                }
+                positions += length;
+                picked.extend(self.take(ticket, length));
+            }
+        }
+        picked
+    }
+
+    /// Of the first callers, the first that has a text of so many positions at most, and the longest of these.
+    fn next_within(&self, priority: Priority, room: usize) -> Option<(Ticket, usize)> {
+        let callers = self.waiting(priority).iter().take(CALLERS_A_TEXT);
+        let mut tickets = callers.map(|&(_, ticket)| ticket);
+        tickets.find_map(|ticket| {
+            let caller = self.callers.get(&ticket)?;
+            let text = caller.up_to(room).checked_sub(1)?;
+            Some((ticket, caller.texts[text].0))
+        })
     }
 
     /// Whose caller the next batch begins with.
@@ -267,6 +320,7 @@ impl<T> Queue<T> {
         Some(Picked {
             ticket,
             index,
+            length,
             item,
         })
     }
@@ -291,6 +345,11 @@ mod tests {
         rows: 4,
         tokens: Tokens::same(64),
         least: 1,
+        ragged: false,
+    };
+    const RAGGED: Budget = Budget {
+        ragged: true,
+        ..BUDGET
     };
 
     fn any(_: usize, _: usize) -> bool {
@@ -361,6 +420,33 @@ mod tests {
     }
 
     #[test]
+    fn what_is_not_padded_runs_together_whatever_its_length() {
+        let mut queue = pushed(&[&[16], &[60], &[15], &[14, 15], &[13]]);
+        let mut pick = || -> Vec<usize> {
+            let picked = queue.pick(RAGGED, any);
+            picked.into_iter().map(|text| text.item).collect()
+        };
+        // 60 finds no room beside 16, and 14 none beside the four.
+        assert_eq!(pick(), [16, 15, 15, 13]);
+        assert_eq!(pick(), [60]);
+        assert_eq!(pick(), [14]);
+        assert!(pick().is_empty());
+    }
+
+    #[test]
+    fn a_longer_text_joins_a_shorter_one_where_both_fit_into_memory() {
+        let pick = |most: usize| {
+            let mut queue = pushed(&[&[2], &[50], &[3]]);
+            let fits = |rows, length| rows * length <= most;
+            let picked = queue.pick(RAGGED, fits);
+            picked.iter().map(|text| text.item).collect::<Vec<_>>()
+        };
+        assert_eq!(pick(150), [2, 50, 3]);
+        assert_eq!(pick(149), [2, 50]);
+        assert_eq!(pick(99), [2]);
+    }
+
+    #[test]
     fn a_text_past_the_budget_runs_alone() {
         let mut queue = pushed(&[&[500], &[499]]);
         assert_eq!(lengths(&mut queue), [500]);
@@ -383,9 +469,10 @@ mod tests {
         let budget = Budget {
             rows: 32,
             tokens: Tokens::same(256),
-            least: 1,
+            ..BUDGET
         };
-        for a_call in [1, 16] {
+        for (a_call, ragged) in [(1, false), (16, false), (1, true), (16, true)] {
+            let budget = Budget { ragged, ..budget };
             let mut queue = Queue::default();
             let mut tickets = 0;
             let mut push = |queue: &mut Queue<u64>| {
@@ -406,7 +493,7 @@ mod tests {
             }
             let each = started.elapsed().as_secs_f64() / picked as f64 * 1e6;
             println!(
-                "{a_call} texts a call, {CALLERS} callers: {each:.2} µs a text, {:.1} texts a batch",
+                "{a_call} texts a call, {CALLERS} callers, ragged {ragged}: {each:.2} µs a text, {:.1} texts a batch",
                 picked as f64 / f64::from(batches)
             );
             assert!(queue.texts() > 0);
@@ -446,8 +533,9 @@ mod tests {
             rows in 1usize..9,
             tokens in 1usize..300,
             least in 1usize..3,
+            ragged: bool,
         ) {
-            let budget = Budget { rows, tokens: Tokens::same(tokens), least };
+            let budget = Budget { rows, tokens: Tokens::same(tokens), least, ragged };
             let mut queue = Queue::default();
             let mut waiting: HashSet<(Ticket, usize)> = HashSet::new();
             let mut tickets = 0;
@@ -470,8 +558,8 @@ mod tests {
                         let picked = queue.pick(budget, any);
                         prop_assert_eq!(picked.is_empty(), waiting.is_empty());
                         prop_assert!(picked.len() <= rows);
-                        let longest = picked.iter().map(|text| text.item).max().unwrap_or(0);
-                        prop_assert!(picked.len() <= least || picked.len() * longest <= tokens);
+                        let computed = budget.computed(picked.iter().map(|text| text.length));
+                        prop_assert!(picked.len() <= least || computed <= tokens);
                         for text in &picked {
                             prop_assert!(waiting.remove(&(text.ticket, text.index)));
                         }

@@ -107,6 +107,8 @@ pub(super) fn resolve(
             tokens.up_to(capabilities.max_batch_tokens.unwrap_or(usize::MAX))
         }),
         least: 1,
+        // A model of a fixed number of positions pads every text to them.
+        ragged: capabilities.ragged && feed.positions.is_none(),
     };
     effective.note(
         "batching.max_batch_size",
