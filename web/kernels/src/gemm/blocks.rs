@@ -6,7 +6,7 @@ use super::epilogue::{Epilogue, Rows};
 use super::error::{Mismatch, check_rows};
 use super::kernel::{Kernel, MAX_PANEL, MAX_ROWS};
 use super::pack::Packed;
-use super::tile::{Finish, Operands};
+use super::tile::{Ahead, Finish, LINE, Operands, UNROLL};
 use crate::parallel::Pool;
 
 /// Steps of k at a time: with 12 columns, 24 KB of B in the first cache.
@@ -185,21 +185,45 @@ impl Product<'_> {
     unsafe fn block(&self, rows: Range<usize>, panels: Range<usize>, steps: Range<usize>) {
         let full = self.full_panels();
         let strips = || parts(rows.clone(), self.kernel.rows());
+        let count = strips().count();
         // The panels that the tallest strip takes at once stay in the first cache for all strips.
         let tallest = strips().map(|rows| rows.len()).max().unwrap_or(1);
         let together = self.kernel.strip(tallest).panels();
         let mut first = panels.start;
         while first < panels.end {
             let group = first..panels.end.min(first + together);
-            for rows in strips() {
+            for (number, rows) in strips().enumerate() {
+                // Several panels at a time are read faster than the next ones could come.
+                let ahead = match together {
+                    1 => self.ahead(group.end, &steps, number, count),
+                    _ => Ahead::default(),
+                };
                 let mut panel = group.start;
                 while panel < group.end {
                     let left = group.end.min(full).saturating_sub(panel);
                     // SAFETY: the caller's promise.
-                    panel += unsafe { self.tile(rows.clone(), panel, left, steps.clone()) };
+                    panel += unsafe { self.tile(rows.clone(), panel, left, steps.clone(), ahead) };
                 }
             }
             first = group.end;
+        }
+    }
+
+    /// What strip `number` of `count` asks for of the panel that comes next.
+    fn ahead(&self, panel: usize, steps: &Range<usize>, number: usize, count: usize) -> Ahead {
+        let width = self.kernel.panel();
+        let lines = (steps.len() * width).div_ceil(LINE);
+        let turns = (steps.len() / UNROLL).max(1);
+        let each = lines.div_ceil(turns * count);
+        let done = number * turns * each;
+        if panel * width >= self.b.n() || done >= lines {
+            return Ahead::default();
+        }
+        let first = (panel * self.b.k() + steps.start) * width;
+        let values = self.b.values().as_ptr();
+        Ahead {
+            from: values.wrapping_add(first + done * LINE),
+            lines: each,
         }
     }
 
@@ -225,6 +249,7 @@ impl Product<'_> {
         panel: usize,
         full: usize,
         steps: Range<usize>,
+        ahead: Ahead,
     ) -> usize {
         let width = self.kernel.panel();
         let panel_stride = self.b.k() * width;
@@ -244,6 +269,7 @@ impl Product<'_> {
                 a_stride: self.a.stride,
                 b: b.as_ptr(),
                 panel_stride,
+                ahead,
                 c,
                 c_stride: self.c_stride,
                 resume: steps.start > 0,
