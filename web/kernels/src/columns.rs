@@ -1,5 +1,7 @@
 //! Some columns of a matrix.
 
+use std::ops::Range;
+
 /// A run of columns of a row-major matrix: one part of a buffer that several results share, such
 /// as the keys in `[tokens, queries + keys + values]`.
 #[derive(Debug, Clone, Copy)]
@@ -63,6 +65,19 @@ impl<'a> Columns<'a> {
             width,
             ..*self
         }
+    }
+
+    /// Rows that follow one another, from the first one's first column to the last one's last, and from one row to the next.
+    ///
+    /// # Panics
+    /// When there are no such rows.
+    pub(crate) fn rows_of(&self, rows: Range<usize>) -> (&'a [f32], usize) {
+        let length = rows
+            .len()
+            .checked_sub(1)
+            .map_or(0, |last| last * self.stride + self.width);
+        let first = rows.start * self.stride + self.first;
+        (&self.values[first..first + length], self.stride)
     }
 
     /// The columns of one row.

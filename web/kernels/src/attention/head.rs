@@ -11,6 +11,7 @@ use std::ops::Range;
 use super::relative::{Block, Packed, Relative};
 use super::scratch::Scratch;
 use super::tile::{Portable, Tile};
+use super::transpose::Rows;
 use crate::Arithmetic;
 use crate::columns::Columns;
 use crate::math::exp_of_negative;
@@ -68,7 +69,7 @@ impl Head<'_> {
             queries,
             scores,
             out,
-            row,
+            results,
             bias,
             of_queries,
             of_keys,
@@ -79,7 +80,7 @@ impl Head<'_> {
             size * N,
             tiles * M * N,
             panels * M * N,
-            size,
+            N * size,
             bias_length,
             of_queries,
             of_keys,
@@ -93,7 +94,7 @@ impl Head<'_> {
         if let Some(relative) = relative {
             relative.pack::<M, N>(&mut packed);
         }
-        self.pack_keys::<M>(keys);
+        self.pack_keys(tile, keys);
         self.pack_values::<M>(values);
         if let Some(offsets) = self.bias {
             // Backwards, so that neighbouring queries find their biases side by side; what is read
@@ -108,7 +109,8 @@ impl Head<'_> {
             let last = (first + N).min(count) - 1;
             let end = (last + after + 1).min(self.seen);
             let seen = first.saturating_sub(before).min(end)..end;
-            self.pack_queries::<N>(first, queries);
+            let block = self.rows(&self.queries, first..last + 1);
+            tile.transpose(&block, self.scale, N, queries);
             for number in seen.start / M..seen.end.div_ceil(M) {
                 let keys = &keys[number * size * M..(number + 1) * size * M];
                 let sums = tile.multiply(keys, queries);
@@ -135,53 +137,59 @@ impl Head<'_> {
             if before < count || self.causal {
                 hide(rows, seen.clone(), first, (before, after));
             }
-            let sum = weights(rows, seen.clone());
+            let sum = [weights(rows, seen.clone()); M];
             for panel in 0..panels {
                 let values = &values[panel * count * M..(panel + 1) * count * M];
                 let mut total = [[0.0; N]; M];
                 for part in parts(seen.clone(), VALUES_CHUNK) {
                     let weights = rows[part.clone()].as_flattened();
                     let sums = tile.multiply(&values[part.start * M..part.end * M], weights);
-                    for (total, sums) in total.iter_mut().zip(&sums) {
-                        for (total, sum) in total.iter_mut().zip(sums) {
-                            *total += sum;
-                        }
+                    // Flat, here and below: of rows, LLVM takes the same element of each into a register.
+                    let total = total.as_flattened_mut().iter_mut();
+                    for (total, sum) in total.zip(sums.as_flattened()) {
+                        *total += sum;
                     }
                 }
-                let out = out[panel * M * N..].chunks_exact_mut(N);
-                for (total, to) in total.iter().zip(out) {
-                    for ((total, to), sum) in total.iter().zip(to).zip(&sum) {
-                        *to = total / sum;
-                    }
+                let total = total.as_flattened().iter();
+                let out = out[panel * M * N..].iter_mut();
+                for ((total, to), sum) in total.zip(out).zip(sum.as_flattened()) {
+                    *to = total / sum;
                 }
             }
-            for lane in 0..=last - first {
-                for (to, from) in row.iter_mut().zip(out.chunks_exact(N)) {
-                    *to = from[lane];
-                }
+            let columns = Rows {
+                values: out,
+                stride: N,
+                count: size,
+                width: last - first + 1,
+            };
+            tile.transpose(&columns, 1.0, size, results);
+            for (lane, row) in results.chunks_exact(size).take(columns.width).enumerate() {
                 write(first + lane, row);
             }
         }
     }
 
+    /// Some of the text's tokens.
+    fn rows<'c>(&self, columns: &Columns<'c>, tokens: Range<usize>) -> Rows<'c> {
+        let start = self.tokens.start;
+        let count = tokens.len();
+        let (values, stride) = columns.rows_of(start + tokens.start..start + tokens.end);
+        Rows {
+            values,
+            stride,
+            count,
+            width: columns.width(),
+        }
+    }
+
     /// `[tile][size][M]`, zeros after the last key.
     #[inline(always)]
-    fn pack_keys<const M: usize>(&self, to: &mut [f32]) {
+    fn pack_keys<const M: usize, const N: usize>(&self, tile: impl Tile<M, N>, to: &mut [f32]) {
         let size = self.keys.width();
         for (number, to) in to.chunks_exact_mut(size * M).enumerate() {
-            let (to, _) = to.as_chunks_mut::<M>();
-            for slot in 0..M {
-                let token = self.tokens.start + number * M + slot;
-                if token < self.tokens.end {
-                    for (to, from) in to.iter_mut().zip(self.keys.row(token)) {
-                        to[slot] = *from;
-                    }
-                } else {
-                    for to in to.iter_mut() {
-                        to[slot] = 0.0;
-                    }
-                }
-            }
+            let first = number * M;
+            let rows = self.rows(&self.keys, first..self.tokens.len().min(first + M));
+            tile.transpose(&rows, 1.0, M, to);
         }
     }
 
@@ -190,29 +198,15 @@ impl Head<'_> {
     fn pack_values<const M: usize>(&self, to: &mut [f32]) {
         let count = self.tokens.len();
         for (number, token) in self.tokens.clone().enumerate() {
-            for (panel, from) in self.values.row(token).chunks(M).enumerate() {
+            let (whole, rest) = self.values.row(token).as_chunks::<M>();
+            for (panel, from) in whole.iter().enumerate() {
                 let to = &mut to[(panel * count + number) * M..][..M];
-                let (filled, rest) = to.split_at_mut(from.len());
-                filled.copy_from_slice(from);
-                rest.fill(0.0);
+                to.copy_from_slice(from);
             }
-        }
-    }
-
-    /// `[size][N]`, times the scale; zeros after the last query.
-    #[inline(always)]
-    fn pack_queries<const N: usize>(&self, first: usize, to: &mut [f32]) {
-        let (to, _) = to.as_chunks_mut::<N>();
-        for lane in 0..N {
-            let token = self.tokens.start + first + lane;
-            if token < self.tokens.end {
-                for (to, from) in to.iter_mut().zip(self.queries.row(token)) {
-                    to[lane] = *from * self.scale;
-                }
-            } else {
-                for to in to.iter_mut() {
-                    to[lane] = 0.0;
-                }
+            if !rest.is_empty() {
+                let to = &mut to[(whole.len() * count + number) * M..][..M];
+                to.fill(0.0);
+                to[..rest.len()].copy_from_slice(rest);
             }
         }
     }

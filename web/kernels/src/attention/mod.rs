@@ -5,6 +5,7 @@ mod head;
 mod relative;
 mod scratch;
 mod tile;
+mod transpose;
 
 use std::marker::PhantomData;
 use std::ops::Range;

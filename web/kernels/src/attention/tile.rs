@@ -3,11 +3,19 @@
 //! The compiler makes vector code of the portable version for registers of 128 bits; for wider
 //! ones it is written out.
 
+use super::transpose::Rows;
+
 /// A way to multiply panels.
 pub(super) trait Tile<const M: usize, const N: usize>: Copy {
     /// The product of a panel `[depth, M]`, transposed, and a panel `[depth, N]`: every element is
     /// one sum in order of depth.
     fn multiply(self, a: &[f32], b: &[f32]) -> [[f32; N]; M];
+
+    /// As [`Rows::transpose`].
+    #[inline(always)]
+    fn transpose(self, rows: &Rows<'_>, factor: f32, length: usize, to: &mut [f32]) {
+        rows.transpose(factor, length, to);
+    }
 }
 
 /// On any machine; a product is rounded before it is added.
@@ -104,7 +112,8 @@ pub(super) mod x86 {
         _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
     };
 
-    use super::Tile;
+    use super::{Rows, Tile};
+    use crate::attention::transpose::x86::transpose;
     use crate::simd::{Level, level};
 
     /// With AVX-512; there is one only where the processor has it.
@@ -135,6 +144,12 @@ pub(super) mod x86 {
             // SAFETY: `new` saw that the processor has the features; there are 16 lanes.
             unsafe { avx512::<M, 16, 1, FUSED>(a, b) }
         }
+
+        #[inline(always)]
+        fn transpose(self, rows: &Rows<'_>, factor: f32, length: usize, to: &mut [f32]) {
+            // SAFETY: `new` saw that the processor has the features.
+            unsafe { transpose(rows, factor, length, to) };
+        }
     }
 
     impl<const M: usize, const FUSED: bool> Tile<M, 32> for Avx512<FUSED> {
@@ -143,6 +158,12 @@ pub(super) mod x86 {
             // SAFETY: `new` saw that the processor has the features; there are 32 lanes.
             unsafe { avx512::<M, 32, 2, FUSED>(a, b) }
         }
+
+        #[inline(always)]
+        fn transpose(self, rows: &Rows<'_>, factor: f32, length: usize, to: &mut [f32]) {
+            // SAFETY: `new` saw that the processor has the features.
+            unsafe { transpose(rows, factor, length, to) };
+        }
     }
 
     impl<const M: usize, const FUSED: bool> Tile<M, 16> for Avx2<FUSED> {
@@ -150,6 +171,12 @@ pub(super) mod x86 {
         fn multiply(self, a: &[f32], b: &[f32]) -> [[f32; 16]; M] {
             // SAFETY: `new` saw that the processor has the features.
             unsafe { avx2::<M, FUSED>(a, b) }
+        }
+
+        #[inline(always)]
+        fn transpose(self, rows: &Rows<'_>, factor: f32, length: usize, to: &mut [f32]) {
+            // SAFETY: `new` saw that the processor has the features.
+            unsafe { transpose(rows, factor, length, to) };
         }
     }
 
