@@ -2,11 +2,12 @@
 
 use std::ops::Range;
 
+use super::ahead::Ahead;
 use super::epilogue::{Epilogue, Rows};
 use super::error::{Mismatch, check_rows};
 use super::kernel::{Kernel, MAX_PANEL, MAX_ROWS};
 use super::pack::Packed;
-use super::tile::{Ahead, Finish, LINE, Operands, UNROLL};
+use super::tile::{Finish, Operands, turns};
 use crate::parallel::Pool;
 
 /// Steps of k at a time: with 12 columns, 24 KB of B in the first cache.
@@ -196,7 +197,7 @@ impl Product<'_> {
                 // Several panels at a time are read faster than the next ones could come.
                 let ahead = match together {
                     1 => self.ahead(group.end, &steps, number, count),
-                    _ => Ahead::default(),
+                    _ => Ahead::NONE,
                 };
                 let mut panel = group.start;
                 while panel < group.end {
@@ -212,19 +213,11 @@ impl Product<'_> {
     /// What strip `number` of `count` asks for of the panel that comes next.
     fn ahead(&self, panel: usize, steps: &Range<usize>, number: usize, count: usize) -> Ahead {
         let width = self.kernel.panel();
-        let lines = (steps.len() * width).div_ceil(LINE);
-        let turns = (steps.len() / UNROLL).max(1);
-        let each = lines.div_ceil(turns * count);
-        let done = number * turns * each;
-        if panel * width >= self.b.n() || done >= lines {
-            return Ahead::default();
-        }
         let first = (panel * self.b.k() + steps.start) * width;
-        let values = self.b.values().as_ptr();
-        Ahead {
-            from: values.wrapping_add(first + done * LINE),
-            lines: each,
-        }
+        let values = self.b.values().get(first..first + steps.len() * width);
+        values.map_or(Ahead::NONE, |values| {
+            Ahead::part(values, turns(steps.len()), number, count)
+        })
     }
 
     /// Whether the tiles of the last steps do the epilogue.

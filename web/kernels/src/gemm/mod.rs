@@ -4,6 +4,7 @@
 //! block or the thread: its bits depend on its row of A, its column of B and on whether the machine
 //! fuses products with sums, which [`Arithmetic::Deterministic`](crate::Arithmetic) forbids.
 
+mod ahead;
 mod blocks;
 mod buffer;
 mod choice;

@@ -1,5 +1,6 @@
 //! The innermost loop: a block of C that stays in registers while k goes by.
 
+use super::ahead::Ahead;
 use super::simd::Simd;
 
 /// What a tile works on; strides in values.
@@ -14,7 +15,7 @@ pub(super) struct Operands {
     pub(super) b: *const f32,
     /// From one panel of B to the next.
     pub(super) panel_stride: usize,
-    /// What will be read of B after this panel, to be on its way into the second cache by then.
+    /// What will be read of B after this panel; some of it is asked for in every turn.
     pub(super) ahead: Ahead,
     /// The first row of C.
     pub(super) c: *mut f32,
@@ -27,25 +28,6 @@ pub(super) struct Operands {
     pub(super) columns: usize,
     /// What is done to the sums before they are stored, by tiles whose registers can.
     pub(super) finish: Option<Finish>,
-}
-
-/// Cache lines that are asked for while a tile is computed: with few rows, B is read faster than it would come by itself.
-#[derive(Clone, Copy)]
-pub(super) struct Ahead {
-    /// The first of them. Nothing is read, so it may point anywhere.
-    pub(super) from: *const f32,
-    /// How many for every [`UNROLL`] steps.
-    pub(super) lines: usize,
-}
-
-impl Default for Ahead {
-    /// None.
-    fn default() -> Self {
-        Self {
-            from: std::ptr::null(),
-            lines: 0,
-        }
-    }
 }
 
 /// `sum + bias + residual` within limits, each part only where it is there.
@@ -89,9 +71,12 @@ impl Finish {
 /// Steps of k before the pointers move on. There is a look at the loop's end after every one of
 /// them: without, LLVM orders several steps by their sums instead of by their loads, and on wasm
 /// the engine has to keep all that was loaded meanwhile on its stack (half the speed, measured).
-pub(super) const UNROLL: usize = 4;
-/// Values of a cache line.
-pub(super) const LINE: usize = 16;
+const UNROLL: usize = 4;
+
+/// How often [`Operands::ahead`] is asked in so many steps.
+pub(super) fn turns(steps: usize) -> usize {
+    steps.saturating_sub(1) / UNROLL
+}
 
 /// A tile of R rows and P panels, each of V registers; every value of C has one accumulator, to
 /// which the products are added in the order of k.
@@ -128,7 +113,7 @@ pub(super) unsafe fn compute<
 
         let mut a: [*const f32; R] = std::array::from_fn(|r| on.a.add(r * on.a_stride));
         let mut b: [*const f32; P] = std::array::from_fn(|p| on.b.add(p * on.panel_stride));
-        let mut ahead = on.ahead.from;
+        let mut ahead = on.ahead;
         let mut left = on.k;
         'steps: while left > 0 {
             for u in 0..UNROLL {
@@ -138,10 +123,7 @@ pub(super) unsafe fn compute<
                     break 'steps;
                 }
             }
-            for _ in 0..on.ahead.lines {
-                S::prefetch(ahead);
-                ahead = ahead.wrapping_add(LINE);
-            }
+            ahead.ask();
             for row in &mut a {
                 *row = row.add(UNROLL);
             }

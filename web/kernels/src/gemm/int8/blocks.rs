@@ -3,13 +3,14 @@
 
 use std::ops::Range;
 
+use super::super::ahead::Ahead;
 use super::super::blocks::{A_BYTES, COLUMNS, Shared, groups, part, parts, products, split};
 use super::super::epilogue::Epilogue;
 use super::super::error::{Mismatch, check_rows};
 use super::super::kernel::{MAX_PANEL, MAX_ROWS, Tile};
 use super::activations::Activations;
 use super::kernel::Int8Kernel;
-use super::tile::Operands;
+use super::tile::{Operands, turns};
 use super::weights::Int8Weights;
 use crate::parallel::Pool;
 
@@ -121,18 +122,24 @@ impl Product<'_> {
     unsafe fn block(&self, rows: Range<usize>, panels: Range<usize>) {
         let width = self.kernel.panel();
         let strips = || parts(rows.clone(), self.kernel.rows());
+        let count = strips().count();
         // The panels that the tallest strip takes at once stay in the first cache for all strips.
         let tallest = strips().map(|rows| rows.len()).max().unwrap_or(1);
         let together = self.kernel.strip(tallest).panels();
         let mut first = panels.start;
         while first < panels.end {
             let group = first..panels.end.min(first + together);
-            for rows in strips() {
+            for (number, rows) in strips().enumerate() {
+                // Several panels at a time are read faster than the next ones could come.
+                let ahead = match together {
+                    1 => self.ahead(group.end, number, count),
+                    _ => Ahead::NONE,
+                };
                 let mut panel = group.start;
                 while panel < group.end {
                     let full = group.end.min(self.b.n() / width).saturating_sub(panel);
                     // SAFETY: the caller's promise.
-                    panel += unsafe { self.tile(rows.clone(), panel, full) };
+                    panel += unsafe { self.tile(rows.clone(), panel, full, ahead) };
                 }
             }
             first = group.end;
@@ -150,17 +157,32 @@ impl Product<'_> {
         }
     }
 
+    /// Values from one panel of B to the next.
+    fn panel_stride(&self) -> usize {
+        self.b.k().next_multiple_of(self.b.form().steps()) * self.kernel.panel()
+    }
+
+    /// What strip `number` of `count` asks for of the panel that comes next.
+    fn ahead(&self, panel: usize, number: usize, count: usize) -> Ahead {
+        let (stride, form) = (self.panel_stride(), self.b.form());
+        let turns = form.groups(self.b.k()) * turns(form.group(self.b.k()).div_ceil(form.steps()));
+        let values = self.b.values().get(panel * stride..(panel + 1) * stride);
+        values.map_or(Ahead::NONE, |values| {
+            Ahead::part(values, turns, number, count)
+        })
+    }
+
     /// Computes a tile at `panel`, which may span as many panels as are `full`; tells how many it
     /// did. None being full, `panel` is the last one, of fewer columns.
     ///
     /// # Safety
     ///
     /// As for [`Product::compute`]; there are no more rows than the kernel has.
-    unsafe fn tile(&self, rows: Range<usize>, panel: usize, full: usize) -> usize {
+    unsafe fn tile(&self, rows: Range<usize>, panel: usize, full: usize, ahead: Ahead) -> usize {
         let width = self.kernel.panel();
         let (a, a_stride) = self.a.values();
         let (row_scales, row_scale_stride) = self.a.scales();
-        let panel_stride = self.b.k().next_multiple_of(self.b.form().steps()) * width;
+        let panel_stride = self.panel_stride();
         let column = panel * width;
         let strip = self.kernel.strip(rows.len());
         let (tile, panels) = match strip.several {
@@ -177,6 +199,7 @@ impl Product<'_> {
                 a_stride,
                 b: self.b.values()[panel * panel_stride..].as_ptr(),
                 panel_stride,
+                ahead,
                 row_scales: row_scales[rows.start * row_scale_stride..].as_ptr(),
                 row_scale_stride,
                 column_scales: self.b.scales()[column..].as_ptr(),
@@ -222,6 +245,7 @@ impl Product<'_> {
             unsafe {
                 tile(&on);
                 on.a = on.a.wrapping_add(form.words(group));
+                on.ahead = on.ahead.after(turns(on.groups));
                 on.b = on.b.wrapping_add(group * self.kernel.panel());
                 on.row_scales = on.row_scales.wrapping_add(1);
             }

@@ -1,6 +1,7 @@
 //! The innermost loop in whole numbers.
 
 use super::simd::Int8Simd;
+use crate::gemm::ahead::Ahead;
 
 /// What a tile works on; strides in values.
 pub(in crate::gemm) struct Operands {
@@ -14,6 +15,8 @@ pub(in crate::gemm) struct Operands {
     pub(in crate::gemm) b: *const i8,
     /// From one panel of B to the next.
     pub(in crate::gemm) panel_stride: usize,
+    /// What will be read of B after this panel; some of it is asked for in every turn.
+    pub(in crate::gemm) ahead: Ahead,
     /// The scale of the first row.
     pub(in crate::gemm) row_scales: *const f32,
     /// From the scale of one row to that of the next.
@@ -33,6 +36,11 @@ pub(in crate::gemm) struct Operands {
 /// Groups of steps before the pointers move on; there is a look at the loop's end after each, for
 /// the same reason as in the tile of f32.
 const UNROLL: usize = 4;
+
+/// How often [`Operands::ahead`] is asked in so many groups.
+pub(in crate::gemm) fn turns(groups: usize) -> usize {
+    groups.saturating_sub(1) / UNROLL
+}
 
 /// A tile of R rows and P panels, each of V registers:
 /// `C = f32(sum of A · B) * (row scale * column scale)`, or C plus that.
@@ -59,6 +67,7 @@ pub(in crate::gemm) unsafe fn compute<
         let mut sums = [[[S::zero(); V]; P]; R];
         let mut a: [*const i16; R] = std::array::from_fn(|r| on.a.add(r * on.a_stride));
         let mut b: [*const i8; P] = std::array::from_fn(|p| on.b.add(p * on.panel_stride));
+        let mut ahead = on.ahead;
         let mut left = on.groups;
         'steps: while left > 0 {
             for u in 0..UNROLL {
@@ -68,6 +77,7 @@ pub(in crate::gemm) unsafe fn compute<
                     break 'steps;
                 }
             }
+            ahead.ask();
             for row in &mut a {
                 *row = row.add(S::WORDS * UNROLL);
             }

@@ -43,9 +43,6 @@ pub(crate) trait Simd {
     unsafe fn splat(from: *const f32) -> Self::V;
     /// `LANES` values.
     unsafe fn load(from: *const f32) -> Self::V;
-    /// Asks for the cache line of a value, wherever it points: nothing is read.
-    #[inline(always)]
-    fn prefetch(_from: *const f32) {}
     /// Writes `LANES` values.
     unsafe fn store(to: *mut f32, value: Self::V);
     /// The first `count` values, at most `LANES`; the other lanes 0. Only those are read.

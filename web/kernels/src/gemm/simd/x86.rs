@@ -1,21 +1,14 @@
 //! The 256 and 512-bit registers of x86-64.
 
 use std::arch::x86_64::{
-    __m256, __m512, __mmask16, _MM_HINT_T1, _mm_prefetch, _mm256_add_ps, _mm256_broadcast_ss,
-    _mm256_fmadd_ps, _mm256_loadu_ps, _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps,
-    _mm256_setzero_ps, _mm256_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
-    _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps,
-    _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+    __m256, __m512, __mmask16, _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps,
+    _mm256_loadu_ps, _mm256_max_ps, _mm256_min_ps, _mm256_mul_ps, _mm256_setzero_ps,
+    _mm256_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps,
+    _mm512_maskz_loadu_ps, _mm512_max_ps, _mm512_min_ps, _mm512_mul_ps, _mm512_set1_ps,
+    _mm512_setzero_ps, _mm512_storeu_ps,
 };
 
 use super::Simd;
-
-/// Brings a cache line into the second cache.
-#[inline(always)]
-fn prefetch(from: *const f32) {
-    // SAFETY: every processor of this target has the instruction, which does nothing where no memory is.
-    unsafe { _mm_prefetch::<_MM_HINT_T1>(from.cast()) }
-}
 
 /// AVX2 and FMA: 16 registers of 8 lanes.
 pub(crate) struct Avx2;
@@ -41,11 +34,6 @@ impl Simd for Avx2 {
     unsafe fn load(from: *const f32) -> __m256 {
         // SAFETY: the caller's promise.
         unsafe { _mm256_loadu_ps(from) }
-    }
-
-    #[inline(always)]
-    fn prefetch(from: *const f32) {
-        prefetch(from);
     }
 
     #[inline(always)]
@@ -109,11 +97,6 @@ impl Simd for Avx512 {
     unsafe fn load(from: *const f32) -> __m512 {
         // SAFETY: the caller's promise.
         unsafe { _mm512_loadu_ps(from) }
-    }
-
-    #[inline(always)]
-    fn prefetch(from: *const f32) {
-        prefetch(from);
     }
 
     #[inline(always)]
