@@ -56,29 +56,33 @@ pub(super) mod x86 {
         for first in (0..length).step_by(8) {
             for column in (0..rows.width).step_by(8) {
                 let read = first_lanes(rows.width - column);
-                let mut block = [_mm256_setzero_ps(); 8];
-                for (row, line) in (first..rows.count).zip(&mut block) {
+                let block = std::array::from_fn(|line| {
+                    let row = first + line;
+                    if row >= rows.count {
+                        return _mm256_setzero_ps();
+                    }
                     // SAFETY: `fit` saw that the row's lanes that are read are there.
                     let values = unsafe {
                         let from = rows.values.as_ptr().add(row * rows.stride + column);
                         _mm256_maskload_ps(from, read)
                     };
-                    *line = _mm256_mul_ps(values, factor);
-                }
-                let lines = (column..rows.width).zip(turned(block));
-                let to = to[column * length + first..].chunks_mut(length);
-                if first + 8 <= length {
-                    for (to, (_, line)) in to.zip(lines) {
-                        // SAFETY: after `first` there are 8 elements of a line.
-                        unsafe { _mm256_storeu_ps(to.as_mut_ptr(), line) };
+                    _mm256_mul_ps(values, factor)
+                });
+                let lines = turned(block);
+                for (line, values) in lines.into_iter().enumerate() {
+                    if column + line >= rows.width {
+                        break;
                     }
-                } else {
-                    // A masked store takes many times as long on some processors.
-                    for (to, (_, line)) in to.zip(lines) {
+                    let to = &mut to[(column + line) * length..][first..length];
+                    if let Some(to) = to.first_chunk_mut::<8>() {
+                        // SAFETY: there are 8 elements.
+                        unsafe { _mm256_storeu_ps(to.as_mut_ptr(), values) };
+                    } else {
+                        // A masked store takes many times as long on some processors.
                         let mut lanes = [0.0; 8];
                         // SAFETY: there are 8 elements.
-                        unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), line) };
-                        to[..length - first].copy_from_slice(&lanes[..length - first]);
+                        unsafe { _mm256_storeu_ps(lanes.as_mut_ptr(), values) };
+                        to.copy_from_slice(&lanes[..to.len()]);
                     }
                 }
             }
