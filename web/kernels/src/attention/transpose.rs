@@ -22,14 +22,16 @@ impl Rows<'_> {
         assert!(self.fit() && self.count <= length, "rows that are there");
         let to = &mut to[..self.width * length];
         for column in 0..length {
-            let to = to[column..].iter_mut().step_by(length);
+            let lines = to.chunks_exact_mut(length);
             if column < self.count {
                 let row = &self.values[column * self.stride..][..self.width];
-                for (to, from) in to.zip(row) {
-                    *to = *from * factor;
+                for (line, from) in lines.zip(row) {
+                    line[column] = *from * factor;
                 }
             } else {
-                to.for_each(|to| *to = 0.0);
+                for line in lines {
+                    line[column] = 0.0;
+                }
             }
         }
     }
