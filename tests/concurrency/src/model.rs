@@ -77,6 +77,7 @@ impl Model {
                 rows: 2,
                 tokens: Tokens::same(6),
                 least: 1,
+                ragged: false,
             },
             batching: Batching {
                 min_rows: 1,
