@@ -1455,6 +1455,8 @@ fn what_cannot_be_said_is_refused() {
 
 /// Tables for pairs of tokens end somewhere, however long the graph says that a text is.
 fn values_for_pairs_are_bounded() {
+    /// Longer than any text, and a number where there are 32 bits.
+    const BEYOND: usize = 1 << 30;
     let sketch = |length: usize| {
         let mut sketch = Sketch::new(8);
         let graph = &mut sketch.graph;
@@ -1468,11 +1470,11 @@ fn values_for_pairs_are_bounded() {
             })
         })
     };
-    let program = sketch(1 << 40).compile().unwrap();
+    let program = sketch(BEYOND).compile().unwrap();
     assert_eq!(program.max_tokens(), Some(1 << 16));
     // Nor is a table made for more heads than any model has.
     let mut sketch = Sketch::new(256);
-    let dims = [Dim::Symbolic("batch".into()), Dim::Fixed(1 << 40)];
+    let dims = [Dim::Symbolic("batch".into()), Dim::Fixed(BEYOND)];
     sketch.graph.input[0] = isovec_model::onnx::builder::value_info("ids", DType::I64, &dims);
     let sketch = sketch.per_token(|g| {
         let heads = g.ints(&[0, 0, 256, 1]);
