@@ -22,11 +22,11 @@ const CLIENTS: usize = 8;
 const REQUESTS: usize = 400;
 const LOOKS: usize = 6;
 
-/// Looks before the one that the last is compared with. Meanwhile buffers grow to the largest batch that comes, less and less often.
+/// Looks before the one that the last is compared with. Meanwhile what is held grows in steps, less and less often.
 const WARMING: usize = 2;
 
-/// Bytes that may come and go between two looks: a timer here, and up to 26 KB at once where a buffer for a larger batch comes late. It
-/// is four bytes for each request between the looks that are compared, and what is allocated takes more.
+/// Bytes that may come and go between two looks: a timer here, a buffer of a thread there, and in one run of ten 21 to 26 KB at once that
+/// come late. It is four bytes for each request between the looks that are compared.
 const SLACK: usize = 4 * CLIENTS * REQUESTS * (LOOKS - 1 - WARMING);
 
 /// Keeps count of the bytes that are held.
