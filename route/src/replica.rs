@@ -103,10 +103,7 @@ impl Replica {
     }
 
     pub(crate) fn state(&self) -> State {
-        self.state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.lock().clone()
     }
 
     /// How often it left the rotation.
@@ -158,7 +155,7 @@ impl Replica {
     pub(crate) fn failed(&self, why: String) {
         self.counts.failures.fetch_add(1, Ordering::Relaxed);
         // Requests that fail together are one failure of the replica.
-        if self.set(State::Out(why)) == State::In {
+        if self.set(self.lock(), State::Out(why)) == State::In {
             self.fails.fetch_add(1, Ordering::AcqRel);
         }
         self.doubted.notify_one();
@@ -167,14 +164,15 @@ impl Replica {
     /// A probe found it so: ready with these models, or not ready. `ejections` is how often it had left the rotation before the
     /// probe; a probe that began before it left proves nothing.
     pub(crate) fn found(&self, found: Result<HeaderValue, String>, ejections: u64) {
+        let state = self.lock();
         match found {
             Ok(_) if self.ejections() != ejections => self.doubted.notify_one(),
-            Ok(models) if self.shared.agrees(&models) => drop(self.set(State::In)),
+            Ok(models) if self.shared.agrees(&models) => drop(self.set(state, State::In)),
             Ok(models) => {
                 let why = self.other(&models);
-                drop(self.set(State::Refused(models, why)));
+                drop(self.set(state, State::Refused(models, why)));
             }
-            Err(why) => drop(self.set(State::Out(why))),
+            Err(why) => drop(self.set(state, State::Out(why))),
         }
     }
 
@@ -199,9 +197,12 @@ impl Replica {
         )
     }
 
-    /// Gives it a state, and gives back the one before.
-    fn set(&self, new: State) -> State {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Gives it a state, and gives back the one before. Nobody else gives it one since the lock was taken.
+    fn set(&self, mut state: MutexGuard<'_, State>, new: State) -> State {
         let before = std::mem::replace(&mut *state, new.clone());
         self.is_in.store(new == State::In, Ordering::Release);
         if before == State::In && new != State::In {
@@ -269,7 +270,13 @@ impl Drop for InFlight {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::sync::Barrier;
+    use std::thread;
+
     use super::*;
+
+    /// How often two threads try to hinder each other.
+    const ROUNDS: usize = 20_000;
 
     fn two() -> [Arc<Replica>; 2] {
         let shared = Arc::new(Shared::default());
@@ -343,6 +350,31 @@ mod tests {
         assert_eq!(replica.counts.failures.load(Ordering::Relaxed), 3);
         replica.answered();
         assert_eq!(replica.fails(), 0);
+    }
+
+    #[test]
+    fn a_failure_is_believed_over_a_probe_that_ends_with_it() {
+        let [replica, _] = two();
+        let together = Barrier::new(2);
+        let mut back = 0;
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..ROUNDS {
+                    together.wait();
+                    replica.failed("reset".into());
+                    together.wait();
+                }
+            });
+            for _ in 0..ROUNDS {
+                replica.found(Ok(models("x")), replica.ejections());
+                let before = replica.ejections();
+                together.wait();
+                replica.found(Ok(models("x")), before);
+                together.wait();
+                back += u32::from(replica.is_in());
+            }
+        });
+        assert_eq!(back, 0, "rounds after which it was in rotation");
     }
 
     #[test]

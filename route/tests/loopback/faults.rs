@@ -9,12 +9,12 @@ use tokio::task::JoinSet;
 
 use crate::client;
 use crate::puppet::{Does, Puppet, says};
-use crate::running::{MODEL, Routing, Served, embed, options, post, to};
+use crate::running::{MODEL, Routing, Served, embed, nobody, options, post, to};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_that_is_killed_under_load_loses_no_request() {
     const REQUESTS: usize = 600;
-    let (stays, dies) = (Served::start().await, Served::start().await);
+    let (stays, dies) = (Served::start().await, Served::mortal().await);
     let router = Routing::before(&[stays.address, dies.address], options()).await;
     let texts: Vec<String> = (0..10)
         .map(|at| format!("the text with the number {at}"))
@@ -166,7 +166,7 @@ async fn a_replica_that_stalls_is_not_waited_for_beyond_the_deadline() {
     let answer = post(
         router.address,
         "/v1/embeddings",
-        "x-request-timeout: 50ms\r\n",
+        "x-request-timeout: 1\r\n",
         &body,
     )
     .await;
@@ -184,7 +184,7 @@ async fn a_replica_that_stalls_is_not_waited_for_beyond_the_deadline() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn without_a_replica_the_router_says_why() {
-    let gone = Puppet::that(Does::Breaks).await.address;
+    let (_held, gone) = nobody();
     let router = Routing::start(vec![to(gone)], options()).await;
     router.until(gone, "state", &json!("out")).await;
     assert_eq!(router.get("/health/live").await.status, 200);

@@ -7,7 +7,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 
 use crate::puppet::{Does, Puppet};
-use crate::running::{Routing, Served, options};
+use crate::running::{Routing, Served, nobody, options, to};
 
 /// The message of the answer, with what stands before and behind it.
 pub(crate) async fn call(
@@ -76,8 +76,8 @@ async fn a_call_that_nobody_answers_has_grpcs_status() {
     let router = Routing::before(&[puppet.address], options()).await;
     let (head, ..) = call(router.address, "ModelInfer", "50m", b"\0\0\0\0\0").await;
     assert_eq!(head["grpc-status"], "4");
-    let gone = Puppet::that(Does::Stalls).await.address;
-    let router = Routing::start(vec![crate::running::to(gone)], options()).await;
+    let (_held, gone) = nobody();
+    let router = Routing::start(vec![to(gone)], options()).await;
     let (head, ..) = call(router.address, "ModelInfer", "5S", b"\0\0\0\0\0").await;
     assert_eq!(head["grpc-status"], "14");
 }

@@ -21,7 +21,7 @@ async fn fingerprint(router: &Routing) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_with_another_model_is_refused_until_it_has_the_same() {
-    let (right, wrong) = (Served::start().await, Served::start().await.kill().await);
+    let (right, wrong) = (Served::start().await, Served::mortal().await.kill().await);
     let wrong = Served::with(wrong, other()).await;
     let router = Routing::start(vec![to(right.address), to(wrong.address)], options()).await;
     router
@@ -45,7 +45,7 @@ async fn a_replica_with_another_model_is_refused_until_it_has_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_a_model_that_no_probe_has_seen_is_not_given_out() {
-    let (stays, changes) = (Served::start().await, Served::start().await);
+    let (stays, changes) = (Served::start().await, Served::mortal().await);
     // The only probes are the first, and those that failures ask for.
     let mut options = options();
     options.probe_interval = Duration::from_secs(3600);
@@ -65,7 +65,7 @@ async fn an_answer_of_a_model_that_no_probe_has_seen_is_not_given_out() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn models_that_all_replicas_have_are_the_new_ones() {
-    let (one, two) = (Served::start().await, Served::start().await);
+    let (one, two) = (Served::mortal().await, Served::mortal().await);
     let router = Routing::before(&[one.address, two.address], options()).await;
     let before = fingerprint(&router).await;
     let one = Served::with(one.kill().await, other()).await;

@@ -8,6 +8,7 @@ use isovec_route::{Result, RouteOptions, Router, Target};
 use isovec_serve::{ServeOptions, Server};
 use isovec_test_support::{Which, tiny_model};
 use serde_json::{Value, json};
+use tokio::net::TcpSocket;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -28,6 +29,17 @@ impl Served {
     /// A server of the tiny model.
     pub(crate) async fn start() -> Self {
         Self::with((Ipv4Addr::LOCALHOST, 0).into(), EmbeddingConfig::default()).await
+    }
+
+    /// The same, to be killed and started again at its address. No port is given away there meanwhile: the other tests' are on
+    /// another address, where the system has more than one of its own.
+    pub(crate) async fn mortal() -> Self {
+        let apart = if cfg!(target_os = "linux") {
+            Ipv4Addr::new(127, 0, 0, 2)
+        } else {
+            Ipv4Addr::LOCALHOST
+        };
+        Self::with((apart, 0).into(), EmbeddingConfig::default()).await
     }
 
     /// The same at an address, with another configuration.
@@ -90,6 +102,14 @@ pub(crate) fn options() -> RouteOptions {
     let mut options = RouteOptions::default();
     options.probe_interval = Duration::from_millis(10);
     options
+}
+
+/// An address at which nobody listens while the socket lives. The port of a listener that ended may be another test's at once.
+pub(crate) fn nobody() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind((Ipv4Addr::LOCALHOST, 0).into()).unwrap();
+    let address = socket.local_addr().unwrap();
+    (socket, address)
 }
 
 /// The target of an address.

@@ -1,6 +1,12 @@
 //! Everything that runs natively: unit, integration and documentation tests on all engines.
 
 use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead as _, BufReader};
+#[cfg(unix)]
+use std::os::fd::OwnedFd as Owned;
+#[cfg(windows)]
+use std::os::windows::io::OwnedHandle as Owned;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
@@ -11,6 +17,7 @@ use super::{Check, Verdict};
 use crate::demo;
 use crate::fuzz;
 use crate::process::{Run, cargo};
+use crate::report;
 use crate::setup;
 use crate::workspace::{Workspace, which};
 
@@ -86,7 +93,7 @@ pub(super) fn part(workspace: &Workspace, broken: &Broken) -> Result<Verdict> {
             // As cargo does.
             .env("CARGO_MANIFEST_DIR", &test.folder)
             .within(&test.folder);
-        if let Err(error) = run.show() {
+        if let Err(error) = show(run, &test) {
             failed.push(format!("{error:#}"));
         }
     }
@@ -132,6 +139,32 @@ struct Program {
     program: PathBuf,
 }
 
+/// Runs a program of tests with its output shown. The error names the tests that failed.
+fn show(run: Run, test: &Program) -> Result<()> {
+    report::command(&test.program.display().to_string());
+    let (output, writer) = std::io::pipe().context("cannot make a pipe")?;
+    let mut child = run.start(File::from(Owned::from(writer)))?;
+    let mut failed = Vec::new();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.context("cannot read what the tests say")?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        failed.extend(failed_test(&line).map(str::to_owned));
+    }
+    let status = child.wait().context("cannot wait for the tests")?;
+    if !status.success() {
+        let (package, program) = (&test.package, test.program.display());
+        let failed = failed.join(", ");
+        bail!("of {package}, `{program}` failed ({status}): {failed}");
+    }
+    Ok(())
+}
+
+/// The test of which libtest says in this line that it failed.
+fn failed_test(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
 /// The programs of tests that cargo says it compiled (https://doc.rust-lang.org/cargo/reference/external-tools.html).
 fn programs(messages: &str) -> Result<Vec<Program>> {
     let mut found = Vec::new();
@@ -170,6 +203,14 @@ fn programs(messages: &str) -> Result<Vec<Program>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_test_that_failed_is_named() {
+        assert_eq!(failed_test("test a::b ... FAILED"), Some("a::b"));
+        for other in ["test a::b ... ok", "test result: FAILED. 1 passed", "", "x"] {
+            assert_eq!(failed_test(other), None, "{other}");
+        }
+    }
 
     #[test]
     fn programs_are_read_from_what_cargo_says() {
