@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::Request;
+use axum::http::header::CONNECTION;
+use axum::http::{HeaderValue, Method, Request, Version};
 use axum::response::Response;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -19,7 +20,8 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutWriter;
-use tower::Service;
+use tower::util::ServiceExt as _;
+use tower::{Service, service_fn};
 
 #[cfg(feature = "tls")]
 use crate::begun::Begun;
@@ -28,6 +30,9 @@ use crate::tls::{self, Tls};
 
 /// How a connection of HTTP/2 begins (RFC 9113, 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// That a connection ends with this answer.
+const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
 /// Bytes of a request's head, at most.
 const LARGEST_HEAD: usize = 64 << 10;
@@ -139,7 +144,18 @@ where
         .timer(TokioTimer::new())
         .keep_alive_interval(terms.time)
         .max_header_list_size(LARGEST_HEAD as u32);
-    let service = TowerToHyperService::new(service);
+    let service = TowerToHyperService::new(service_fn(move |request: Request<Incoming>| {
+        let is_tunnel = request.method() == Method::CONNECT && request.version() < Version::HTTP_2;
+        let answer = service.clone().oneshot(request);
+        async move {
+            let mut answer = answer.await?;
+            if is_tunnel {
+                // Nobody here is a proxy. What follows is for whoever the client hoped to reach, and no request.
+                answer.headers_mut().insert(CONNECTION, CLOSE);
+            }
+            Ok::<_, Infallible>(answer)
+        }
+    }));
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await;

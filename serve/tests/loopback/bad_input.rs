@@ -219,6 +219,11 @@ async fn bytes_that_are_no_http_and_lies_about_lengths_harm_nobody() {
             assert!(answer.status >= 400, "{bytes:.80}: {answer:?}");
         }
     }
+    // What follows on the wish for a tunnel is not answered.
+    let tunnel = b"CONNECT a:1 HTTP/1.1\r\nhost: a:1\r\n\r\nGET /info HTTP/1.1\r\nhost: a\r\n\r\n";
+    let answer = client::send(server.address, tunnel).await;
+    assert!((400..500).contains(&answer.status), "{answer:?}");
+    assert_eq!(answer.header("connection"), Some("close"));
     // More is promised than comes.
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     let part = format!("{post}content-length: 1000\r\n\r\n{body}");
