@@ -79,7 +79,7 @@ impl Executable {
             f32: Kernel::select(arithmetic),
             int8: Int8Kernel::select(bits),
         };
-        let mut packing = Packing::new(kernels, program.weights());
+        let mut packing = Packing::new(kernels, &program, bundle);
         program
             .read_weights(bundle, &mut packing, cancel, pause)
             .await?;

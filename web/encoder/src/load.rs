@@ -11,7 +11,7 @@ use isovec_engine::pause::Pause;
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo};
 use isovec_engine::{EngineError, Result};
-use isovec_kernels::gemm::{Int8Kernel, Int8Weights, Kernel, Order, Packed, Packer, Stored};
+use isovec_kernels::gemm::{Int8Kernel, Int8Weights, Kernel, Order, Packed, Packer, Pages, Stored};
 use isovec_kernels::{Index, Lookup, Table, TableValues, embed};
 
 use crate::constant::Constant;
@@ -19,7 +19,7 @@ use crate::error::Unlowered;
 use crate::ledger::Ledger;
 use crate::lower::weight_constant;
 use crate::node;
-use crate::program::TakeWeights;
+use crate::program::{Program, TakeWeights};
 use crate::value::Weight;
 
 /// Weights of at most this many bytes are known while the graph is read.
@@ -220,6 +220,11 @@ pub enum Dense {
     F16(Vec<u16>),
 }
 
+/// Whether a matrix is one of whole numbers with a scale for each column.
+fn is_int8(info: &WeightInfo, weight: &Weight) -> bool {
+    info.dtype == DType::I8 && weight.scale.is_some()
+}
+
 /// The part of a weight's bytes that a matrix is made of.
 struct Part<'a> {
     info: &'a WeightInfo,
@@ -267,7 +272,7 @@ impl<'a> Part<'a> {
 
     /// For a kernel: whole numbers with a scale for each column stay what they are, everything else
     /// becomes f32.
-    fn pack(&self, kernels: Kernels) -> Result<Matrix> {
+    fn pack(&self, kernels: Kernels, pages: &mut Pages) -> Result<Matrix> {
         let Self {
             info,
             weight,
@@ -275,8 +280,7 @@ impl<'a> Part<'a> {
             k,
             n,
         } = *self;
-        if info.dtype == DType::I8
-            && weight.scale.is_some()
+        if is_int8(info, weight)
             // Refused where sums may overflow: such a matrix is multiplied as f32.
             && let Ok(mut packed) = Int8Weights::zeros(kernels.int8, (k, n))
         {
@@ -303,7 +307,8 @@ impl<'a> Part<'a> {
             false => Order::Rows,
         };
         let stored = self.stored_floats();
-        let mut packer = Packer::new(kernels.f32, (k, n), order, stored.unwrap_or(Stored::F32))
+        let stored_as = stored.unwrap_or(Stored::F32);
+        let mut packer = Packer::within(pages, kernels.f32, (k, n), order, stored_as)
             .map_err(|error| self.wrong(&error))?;
         if stored.is_some() {
             packer.push(bytes).map_err(|error| self.wrong(&error))?;
@@ -406,13 +411,13 @@ impl StoredMatrix<'_> {
         }
     }
 
-    fn pack(&self, kernels: Kernels) -> Result<Matrix> {
+    fn pack(&self, kernels: Kernels, pages: &mut Pages) -> Result<Matrix> {
         match *self {
             Self::Weight {
                 info,
                 weight,
                 bytes,
-            } => Part::new(info, weight, bytes)?.pack(kernels),
+            } => Part::new(info, weight, bytes)?.pack(kernels, pages),
             Self::Constant { values, rows } => {
                 let columns = values.len().checked_div(rows).unwrap_or(0);
                 let packed = Packed::new(kernels.f32, (rows, columns), values, columns, 1);
@@ -431,14 +436,18 @@ impl StoredMatrix<'_> {
 #[derive(Debug)]
 pub(crate) struct Packing {
     kernels: Kernels,
+    pages: Pages,
     matrices: Vec<Option<Matrix>>,
     tables: Vec<Option<StoredTable>>,
 }
 
 impl Packing {
-    pub(crate) fn new(kernels: Kernels, (matrices, tables): (usize, usize)) -> Self {
+    pub(crate) fn new(kernels: Kernels, program: &Program, bundle: &ModelBundle) -> Self {
+        let values = program.needed.floats(bundle, kernels.f32);
+        let (matrices, tables) = program.weights();
         Self {
             kernels,
+            pages: Pages::reserve(values),
             matrices: (0..matrices).map(|_| None).collect(),
             tables: (0..tables).map(|_| None).collect(),
         }
@@ -459,7 +468,7 @@ impl Packing {
 
 impl TakeWeights for Packing {
     fn matrix(&mut self, place: usize, matrix: &StoredMatrix<'_>) -> Result<()> {
-        self.matrices[place] = Some(matrix.pack(self.kernels)?);
+        self.matrices[place] = Some(matrix.pack(self.kernels, &mut self.pages)?);
         Ok(())
     }
 
@@ -690,6 +699,22 @@ impl Needed {
             self.by_weight.entry(index).or_default()[1].push(at);
         }
         at
+    }
+
+    /// Values of the matrices of the bundle that are multiplied as f32, as the kernel has them.
+    fn floats(&self, bundle: &ModelBundle, kernel: &Kernel) -> usize {
+        let floats = self.matrices.iter().filter_map(|matrix| match matrix {
+            node::Matrix::Weight(weight)
+                if !is_int8(bundle.weights.weights().get(weight.index)?, weight) =>
+            {
+                let [k, n] = weight.shape[..] else {
+                    return None;
+                };
+                Packed::values_of(kernel, (k, n)).ok()
+            }
+            _ => None,
+        });
+        floats.fold(0, usize::saturating_add)
     }
 
     /// Numbers of the program itself that are copied where its weights are made ready.

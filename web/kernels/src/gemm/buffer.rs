@@ -2,28 +2,57 @@
 
 use std::collections::TryReserveError;
 
+use super::pages::{Pages, Part};
+
 /// A cache line of f32 values.
 #[derive(Debug, Clone, Copy)]
 #[repr(C, align(64))]
-struct Line([f32; Line::VALUES]);
+pub(super) struct Line(pub(super) [f32; Line::VALUES]);
 
 impl Line {
-    const VALUES: usize = 16;
+    pub(super) const VALUES: usize = 16;
+    const ZEROS: Self = Self([0.0; Self::VALUES]);
 }
 
 /// Values on cache lines; grows, and keeps its memory for the next use.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct Buffer {
+    /// A part of the memory of a model, instead of lines of its own.
+    part: Option<Part>,
     lines: Vec<Line>,
     len: usize,
 }
 
+impl Clone for Buffer {
+    /// The same values in memory of its own.
+    fn clone(&self) -> Self {
+        Self {
+            part: None,
+            lines: self.lines().to_vec(),
+            len: self.len,
+        }
+    }
+}
+
 impl Buffer {
+    /// So many values, all 0, in these pages if they have room.
+    pub(super) fn zeros(len: usize, pages: &mut Pages) -> Self {
+        let mut buffer = Self {
+            part: pages.take(len),
+            ..Self::default()
+        };
+        if buffer.part.is_none() {
+            buffer.reset(len);
+        }
+        buffer.len = len;
+        buffer
+    }
+
     /// Makes it `len` values, all 0.
     pub(super) fn reset(&mut self, len: usize) {
-        self.lines.clear();
-        self.lines
-            .resize(len.div_ceil(Line::VALUES), Line([0.0; Line::VALUES]));
+        let lines = self.own();
+        lines.clear();
+        lines.resize(len.div_ceil(Line::VALUES), Line::ZEROS);
         self.len = len;
     }
 
@@ -33,11 +62,11 @@ impl Buffer {
     ///
     /// If memory cannot be had; it is then as it was.
     pub fn grow(&mut self, len: usize) -> Result<(), TryReserveError> {
-        let lines = len.div_ceil(Line::VALUES);
-        let more = lines.saturating_sub(self.lines.len());
-        self.lines.try_reserve_exact(more)?;
-        self.lines
-            .resize(self.lines.len() + more, Line([0.0; Line::VALUES]));
+        let all = len.div_ceil(Line::VALUES);
+        let lines = self.own();
+        let more = all.saturating_sub(lines.len());
+        lines.try_reserve_exact(more)?;
+        lines.resize(lines.len() + more, Line::ZEROS);
         self.len = self.len.max(len);
         Ok(())
     }
@@ -46,12 +75,28 @@ impl Buffer {
     #[must_use]
     pub fn as_slice(&self) -> &[f32] {
         // SAFETY: lines are f32 values without gaps, and hold at least `len` of them.
-        unsafe { std::slice::from_raw_parts(self.lines.as_ptr().cast(), self.len) }
+        unsafe { std::slice::from_raw_parts(self.lines().as_ptr().cast(), self.len) }
     }
 
     /// The values, to write.
     pub fn as_mut_slice(&mut self) -> &mut [f32] {
+        let lines = match &mut self.part {
+            Some(part) => part.lines_mut(),
+            None => &mut self.lines,
+        };
         // SAFETY: lines are f32 values without gaps, and hold at least `len` of them.
-        unsafe { std::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.len) }
+        unsafe { std::slice::from_raw_parts_mut(lines.as_mut_ptr().cast(), self.len) }
+    }
+
+    fn lines(&self) -> &[Line] {
+        self.part.as_ref().map_or(&self.lines, Part::lines)
+    }
+
+    /// Lines that can grow: those of a part are copied.
+    fn own(&mut self) -> &mut Vec<Line> {
+        if let Some(part) = self.part.take() {
+            self.lines = part.lines().to_vec();
+        }
+        &mut self.lines
     }
 }

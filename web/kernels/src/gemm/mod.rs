@@ -13,6 +13,7 @@ mod error;
 mod int8;
 mod kernel;
 mod pack;
+mod pages;
 pub(crate) mod simd;
 #[cfg(test)]
 #[cfg(not(target_arch = "wasm32"))]
@@ -27,3 +28,4 @@ pub use error::Mismatch;
 pub use int8::{ActivationBits, Activations, Int8Kernel, Int8Weights, gemm_int8};
 pub use kernel::Kernel;
 pub use pack::{Order, Packed, Packer, Stored};
+pub use pages::Pages;

@@ -8,6 +8,7 @@ use half::{bf16, f16};
 use super::buffer::Buffer;
 use super::error::Mismatch;
 use super::kernel::Kernel;
+use super::pages::Pages;
 
 /// A matrix `[k, n]`, packed.
 #[derive(Clone, Default)]
@@ -95,16 +96,23 @@ impl Packed {
 
     /// Takes a shape, all values 0.
     fn shape(&mut self, kernel: &Kernel, k: usize, n: usize) -> Result<(), Mismatch> {
-        let panel = kernel.panel();
-        let len = n
-            .div_ceil(panel)
-            .checked_mul(panel)
+        let len = Self::values_of(kernel, (k, n))?;
+        self.values.reset(len);
+        (self.k, self.n, self.panel) = (k, n, kernel.panel());
+        Ok(())
+    }
+
+    /// Values of a packed matrix `[k, n]`, those that fill up its last panel included.
+    ///
+    /// # Errors
+    ///
+    /// If the matrix is larger than memory.
+    pub fn values_of(kernel: &Kernel, (k, n): (usize, usize)) -> Result<usize, Mismatch> {
+        let columns = n.div_ceil(kernel.panel()).checked_mul(kernel.panel());
+        columns
             .and_then(|columns| columns.checked_mul(k))
             .filter(|len| *len <= isize::MAX as usize / size_of::<f32>() - 64)
-            .ok_or_else(|| Mismatch::new(format!("a matrix [{k}, {n}] is larger than memory")))?;
-        self.values.reset(len);
-        (self.k, self.n, self.panel) = (k, n, panel);
-        Ok(())
+            .ok_or_else(|| Mismatch::new(format!("a matrix [{k}, {n}] is larger than memory")))
     }
 
     /// Its rows: the steps of the sums.
@@ -214,8 +222,27 @@ impl Packer {
         order: Order,
         stored: Stored,
     ) -> Result<Self, Mismatch> {
-        let mut packed = Packed::default();
-        packed.shape(kernel, k, n)?;
+        Self::within(&mut Pages::default(), kernel, (k, n), order, stored)
+    }
+
+    /// As [`Packer::new`], in these pages if they have room.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Packer::new`].
+    pub fn within(
+        pages: &mut Pages,
+        kernel: &Kernel,
+        (k, n): (usize, usize),
+        order: Order,
+        stored: Stored,
+    ) -> Result<Self, Mismatch> {
+        let packed = Packed {
+            k,
+            n,
+            panel: kernel.panel(),
+            values: Buffer::zeros(Packed::values_of(kernel, (k, n))?, pages),
+        };
         Ok(Self {
             packed,
             order,

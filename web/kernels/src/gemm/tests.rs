@@ -242,6 +242,43 @@ proptest! {
     }
 }
 
+#[test]
+fn matrices_in_the_pages_of_a_model_are_those_apart() {
+    // With them the room is full, and has large pages where there are such.
+    let extents = (400, 512);
+    let kernel = Kernel::select(Arithmetic::Fast);
+    let each = Packed::values_of(kernel, extents).unwrap();
+    let mut pages = Pages::reserve(3 * each);
+    let all: Vec<(Packed, Packed)> = (0..4)
+        .map(|seed| {
+            let matrix = values(extents.0 * extents.1, seed);
+            let (_, bytes) = stored_bytes(&matrix, Stored::F32);
+            let mut packer =
+                Packer::within(&mut pages, kernel, extents, Order::Rows, Stored::F32).unwrap();
+            packer.push(&bytes).unwrap();
+            let apart = Packed::new(kernel, extents, &matrix, extents.1, 1).unwrap();
+            (packer.finish().unwrap(), apart)
+        })
+        .collect();
+    drop(pages);
+    for (packed, apart) in &all {
+        assert_eq!(bits(packed.values()), bits(apart.values()));
+    }
+    let starts = |at: usize| all[at].0.values().as_ptr();
+    if cfg!(all(target_os = "linux", not(miri))) {
+        assert_eq!(starts(1), starts(0).wrapping_add(each));
+        assert_eq!(starts(2), starts(1).wrapping_add(each));
+    }
+    // A copy has memory of its own, and so has one that gets another shape.
+    let (mut first, apart) = all.into_iter().next().unwrap();
+    let mut copy = first.clone();
+    copy.repack(kernel, (1, 1), &[7.0], 1, 1).unwrap();
+    assert_eq!(bits(first.values()), bits(apart.values()));
+    first.repack(kernel, (2, 1), &[7.0, 8.0], 1, 1).unwrap();
+    assert_eq!(first.values()[kernel.panel()], 8.0);
+    assert_eq!(copy.values()[0], 7.0);
+}
+
 /// Values as they are after being stored, and their bytes.
 fn stored_bytes(values: &[f32], stored: Stored) -> (Vec<f32>, Vec<u8>) {
     let pairs: Vec<(f32, Vec<u8>)> = values
