@@ -9,7 +9,6 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::Request;
 use futures_util::future::join_all;
-use hyper::body::Incoming;
 use isovec_http::{Connections, Terms, service_manager};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
@@ -70,9 +69,9 @@ impl Router {
         let options = &app.options;
         let service = {
             let app = Arc::clone(&app);
-            service_fn(move |request: Request<Incoming>| {
+            service_fn(move |request: Request<Body>| {
                 let app = Arc::clone(&app);
-                async move { Ok::<_, Infallible>(front::answer(app, request.map(Body::new)).await) }
+                async move { Ok::<_, Infallible>(front::answer(app, request).await) }
             })
         };
         let terms = Terms::new(options.max_connections, options.read_timeout);

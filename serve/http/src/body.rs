@@ -1,18 +1,14 @@
 //! Reading a request's body: bounded in bytes and time.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::http::Request;
-use axum::http::header::{CONTENT_LENGTH, EXPECT};
+use axum::http::header::CONTENT_LENGTH;
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt as _;
-use tokio::time::{Instant, timeout, timeout_at};
+use tokio::time::{Instant, timeout_at};
 
 use crate::failure::{Failure, Kind};
-
-/// How long a refused body is read on, only to be thrown away: a client that is still writing would not read the answer.
-const DISCARD: Duration = Duration::from_secs(2);
+use crate::unread::discard;
 
 /// Bounds the bytes of all bodies together.
 pub trait Room {
@@ -38,10 +34,6 @@ pub async fn read(
     let told = head.headers.get(CONTENT_LENGTH);
     let told = told.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if told.is_some_and(|told| told > most as u64) {
-        // Whoever waits for a word before sending the body is not asked for it.
-        if !head.headers.contains_key(EXPECT) {
-            discard(&mut body).await;
-        }
         return Err(too_large(most));
     }
     let mut whole = Whole::default();
@@ -66,11 +58,11 @@ pub async fn read(
             continue;
         };
         if whole.len() + data.len() > most {
-            discard(&mut body).await;
+            discard(body).await;
             return Err(too_large(most));
         }
         if let Err(refused) = room.take(data.len()) {
-            discard(&mut body).await;
+            discard(body).await;
             return Err(refused);
         }
         whole.push(data);
@@ -114,12 +106,6 @@ impl Whole {
             self.all.freeze()
         }
     }
-}
-
-async fn discard(body: &mut Body) {
-    let all = async { while let Some(Ok(_)) = body.frame().await {} };
-    // In time or not, the answer is the same.
-    let _ = timeout(DISCARD, all).await;
 }
 
 fn too_large(most: usize) -> Failure {

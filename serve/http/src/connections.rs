@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::header::CONNECTION;
+use axum::body::{Body, HttpBody as _};
+use axum::http::header::{CONNECTION, EXPECT};
 use axum::http::{HeaderValue, Method, Request, Version};
 use axum::response::Response;
 use hyper::body::Incoming;
@@ -27,6 +28,7 @@ use tower::{Service, service_fn};
 use crate::begun::Begun;
 #[cfg(feature = "tls")]
 use crate::tls::{self, Tls};
+use crate::unread::{discard, lent};
 
 /// How a connection of HTTP/2 begins (RFC 9113, 3.4).
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -89,7 +91,7 @@ impl Connections {
     /// Accepts connections in a task of its own and answers their requests, over HTTP/1.1 and HTTP/2.
     pub fn accept<S>(listener: TcpListener, service: S, terms: Terms) -> Self
     where
-        S: Service<Request<Incoming>, Response = Response, Error = Infallible>
+        S: Service<Request<Body>, Response = Response, Error = Infallible>
             + Clone
             + Send
             + Sync
@@ -123,7 +125,7 @@ async fn accept<S>(
     mut closing: watch::Receiver<()>,
 ) -> GracefulShutdown
 where
-    S: Service<Request<Incoming>, Response = Response, Error = Infallible>
+    S: Service<Request<Body>, Response = Response, Error = Infallible>
         + Clone
         + Send
         + Sync
@@ -145,16 +147,7 @@ where
         .keep_alive_interval(terms.time)
         .max_header_list_size(LARGEST_HEAD as u32);
     let service = TowerToHyperService::new(service_fn(move |request: Request<Incoming>| {
-        let is_tunnel = request.method() == Method::CONNECT && request.version() < Version::HTTP_2;
-        let answer = service.clone().oneshot(request);
-        async move {
-            let mut answer = answer.await?;
-            if is_tunnel {
-                // Nobody here is a proxy. What follows is for whoever the client hoped to reach, and no request.
-                answer.headers_mut().insert(CONNECTION, CLOSE);
-            }
-            Ok::<_, Infallible>(answer)
-        }
+        answer(service.clone(), request)
     }));
     loop {
         let next = async {
@@ -204,6 +197,32 @@ where
             }
         });
     }
+}
+
+/// Answers a request. Its body is there by then even if nobody wanted it, or the client would have to read while it writes.
+async fn answer<S>(service: S, request: Request<Incoming>) -> Result<Response, Infallible>
+where
+    S: Service<Request<Body>, Response = Response, Error = Infallible>,
+{
+    let is_tunnel = request.method() == Method::CONNECT && request.version() < Version::HTTP_2;
+    // Whoever waits for a word before sending the body is not asked for it.
+    let is_there = request.body().is_end_stream() || request.headers().contains_key(EXPECT);
+    let mut answer = if is_there || is_tunnel {
+        service.oneshot(request.map(Body::new)).await?
+    } else {
+        let (head, body) = request.into_parts();
+        let (body, mut unread) = lent(body);
+        let answer = service.oneshot(Request::from_parts(head, body)).await?;
+        if let Ok(body) = unread.try_recv() {
+            discard(body).await;
+        }
+        answer
+    };
+    if is_tunnel {
+        // Nobody here is a proxy. What follows is for whoever the client hoped to reach, and no request.
+        answer.headers_mut().insert(CONNECTION, CLOSE);
+    }
+    Ok(answer)
 }
 
 /// A connection that ends with an error if nothing could be written to it for so long: its client reads no answers.

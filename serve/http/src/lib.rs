@@ -32,6 +32,7 @@ mod tls;
 pub mod trace;
 #[cfg(feature = "tls")]
 mod trust;
+mod unread;
 
 pub use apart::{apart, apart_if_large};
 pub use connections::{Connections, LAST_WORDS, Terms};

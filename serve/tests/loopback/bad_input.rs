@@ -258,6 +258,32 @@ async fn a_client_that_sends_nothing_or_stops_is_not_waited_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_by_its_head_is_read_all_the_same() {
+    let server = Running::start().await;
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    // More than systems hold: a server that did not read it would end the connection under the client's writing.
+    let body = vec![b' '; 32 << 20];
+    for (request, status) in [("POST /nowhere", 404), ("POST /v1/models", 405)] {
+        let length = body.len();
+        let head = format!("{request} HTTP/1.1\r\nhost: test\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.write_all(&body).await.unwrap();
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).await.unwrap();
+        assert_eq!(answer, *format!("HTTP/1.1 {status}").as_bytes());
+        let mut rest = Vec::new();
+        while !rest.ends_with(b"}") {
+            assert_ne!(stream.read_buf(&mut rest).await.unwrap(), 0);
+        }
+    }
+    // Whoever waits for a word is not asked for the body.
+    let wait =
+        "POST /nowhere HTTP/1.1\r\nhost: test\r\nexpect: 100-continue\r\ncontent-length: 9\r\n\r\n";
+    stream.write_all(wait.as_bytes()).await.unwrap();
+    assert_eq!(client::read(&mut stream).await.unwrap().status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_reads_no_answers_is_not_waited_for() {
     let mut options = options();
     options.read_timeout = std::time::Duration::from_millis(50);
