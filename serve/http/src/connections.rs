@@ -199,7 +199,7 @@ where
     }
 }
 
-/// Answers a request. Its body is there by then even if nobody wanted it, or the client would have to read while it writes.
+/// Answers a request. A body that nobody wanted is read all the same, before the answer leaves: most clients write first and read then.
 async fn answer<S>(service: S, request: Request<Incoming>) -> Result<Response, Infallible>
 where
     S: Service<Request<Body>, Response = Response, Error = Infallible>,
