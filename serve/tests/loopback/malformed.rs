@@ -347,6 +347,39 @@ async fn frames_that_break_the_rules_are_refused() {
     server.until("isovec_serve_bytes_in_work", 0).await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_is_answered_when_all_of_it_is_there() {
+    let server = Running::start().await;
+    // A body that its route has no use for.
+    let head = [get("/health/live"), literal("content-length", "5")].concat();
+    for (body, wanted) in [(&b"12345"[..], None), (b"1", Some(PROTOCOL_ERROR))] {
+        let mut stream = begun(&server).await;
+        let head = frame(HEADERS, END_HEADERS, 1, &head);
+        stream.write_all(&head).await.unwrap();
+        // Whoever answers three of them in turn had the time to answer the request.
+        for _ in 0..3 {
+            stream.write_all(&last()).await.unwrap();
+            loop {
+                let frame = next(&mut stream).await.unwrap();
+                assert_ne!(frame.kind, HEADERS, "there is more to come");
+                if is_last(&frame) {
+                    break;
+                }
+            }
+        }
+        let body = frame(DATA, END_STREAM, 1, body);
+        stream.write_all(&body).await.unwrap();
+        let said = loop {
+            let frame = next(&mut stream).await.unwrap();
+            if frame.kind == HEADERS || error(&frame).is_some() {
+                break error(&frame);
+            }
+        };
+        assert_eq!(said, wanted);
+    }
+    check_well(&server).await;
+}
+
 /// Writes frames until the server has had enough, while others ask; what the server said, and how many frames were not sent.
 async fn flood(
     server: &Running,
