@@ -17,7 +17,7 @@ impl Line {
 /// Values on cache lines; grows, and keeps its memory for the next use.
 #[derive(Debug, Default)]
 pub struct Buffer {
-    /// A part of the memory of a model, instead of lines of its own.
+    /// A part of memory that others have parts of, instead of lines of its own.
     part: Option<Part>,
     lines: Vec<Line>,
     len: usize,
@@ -37,14 +37,11 @@ impl Clone for Buffer {
 impl Buffer {
     /// So many values, all 0, in these pages if they have room.
     pub(super) fn zeros(len: usize, pages: &mut Pages) -> Self {
-        let mut buffer = Self {
-            part: pages.take(len),
-            ..Self::default()
-        };
-        if buffer.part.is_none() {
-            buffer.reset(len);
+        let mut buffer = Self::default();
+        match pages.take(len) {
+            Some(part) => (buffer.part, buffer.len) = (Some(part), len),
+            None => buffer.reset(len),
         }
-        buffer.len = len;
         buffer
     }
 

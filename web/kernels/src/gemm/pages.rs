@@ -1,5 +1,5 @@
-//! Memory in large pages, for the weights of a model: they are more than a processor knows the addresses of in pages of 4 KB, and
-//! products of few rows wait for addresses then.
+//! Memory in huge pages, for matrices that are multiplied one after another. In pages of 4 KB there are more of them than a processor's
+//! TLB has entries, and products of few rows wait for its misses.
 
 #[cfg(all(target_os = "linux", not(miri)))]
 #[path = "pages/linux.rs"]
@@ -10,14 +10,14 @@ mod system;
 
 pub(super) use system::Part;
 
-/// Room for the matrices of a model, one after another.
+/// Room for matrices, one after another.
 #[derive(Debug, Default)]
 pub struct Pages {
     room: Option<system::Room>,
 }
 
 impl Pages {
-    /// Room for so many values. Memory is used where a matrix is. There is no room except on Linux, for less than a large page, and
+    /// Room for so many values. Memory is used where a matrix is. There is no room except on Linux, for less than a huge page, and
     /// where memory cannot be had: matrices then have memory of their own.
     #[must_use]
     pub fn reserve(values: usize) -> Self {

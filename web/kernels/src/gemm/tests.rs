@@ -243,8 +243,8 @@ proptest! {
 }
 
 #[test]
-fn matrices_in_the_pages_of_a_model_are_those_apart() {
-    // With them the room is full, and has large pages where there are such.
+fn matrices_in_shared_pages_are_those_apart() {
+    // Three fill the room, which is more than a huge page; the fourth has memory of its own.
     let extents = (400, 512);
     let kernel = Kernel::select(Arithmetic::Fast);
     let each = Packed::values_of(kernel, extents).unwrap();

@@ -1,4 +1,4 @@
-//! Where no large pages can be asked for.
+//! Where no huge pages can be asked for.
 
 use crate::gemm::buffer::Line;
 

@@ -1,4 +1,4 @@
-//! Memory that Linux is told to keep in large pages
+//! Memory that Linux is told to keep in huge pages
 //! (<https://docs.kernel.org/admin-guide/mm/transhuge.html>).
 
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use memmap2::{Advice, MmapMut, MmapRaw};
 
 use crate::gemm::buffer::Line;
 
-/// Bytes of a large page.
+/// Bytes of a huge page.
 const PAGE: usize = 2 << 20;
 
 /// Lines, of which those from `next` on are nobody's.
@@ -24,10 +24,10 @@ impl Room {
         if bytes < PAGE {
             return None;
         }
-        // A large page begins where its size divides the address. What lies before is never touched, and so takes no memory.
+        // A huge page begins where its size divides the address. What lies before is never touched, and so takes no memory.
         let map = MmapMut::map_anon(bytes.checked_add(PAGE)?).ok()?;
         let before = map.as_ptr().align_offset(PAGE);
-        // What is no whole page at the end stays in small ones. A system without large pages says so, and has small ones throughout.
+        // What is no whole page at the end stays in small ones. A system without huge pages says so, and has small ones throughout.
         let _ = map.advise_range(Advice::HugePage, before, bytes / PAGE * PAGE);
         Some(Self {
             map: Arc::new(map.into()),
