@@ -154,7 +154,10 @@ fn show(run: Run, test: &Program) -> Result<()> {
     let status = child.wait().context("cannot wait for the tests")?;
     if !status.success() {
         let (package, program) = (&test.package, test.program.display());
-        let failed = failed.join(", ");
+        let failed = match &failed[..] {
+            [] => "it ended before a test had failed".to_owned(),
+            failed => failed.join(", "),
+        };
         bail!("of {package}, `{program}` failed ({status}): {failed}");
     }
     Ok(())
