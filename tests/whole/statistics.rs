@@ -1,13 +1,17 @@
 //! What `stats()` says after work on texts of mixed lengths: that buffers are used again, that
 //! nothing is copied, and that the counts add up.
 
+use std::collections::BTreeSet;
+
 use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
+use isovec::profile::{ProfileOptions, Stage};
 use isovec::stats::Stats;
 use isovec_test_support::{Which, engines, mixed_texts, tiny_model};
 
 const TEXTS: usize = 400;
 const CALLS: usize = 6;
+const CALLS_UNTIL_SHARED: usize = 200;
 
 fn worked(which: Which, config: EmbeddingConfig) -> (Embedder, Stats) {
     let embedder = Embedder::builder(tiny_model())
@@ -154,20 +158,22 @@ fn runs_of_a_pool_are_under_way_at_the_same_time() {
         let pool = load(3);
         assert_eq!(pool.capabilities().concurrent_runs, 3, "{}", which.name());
         assert_eq!(pool.stats().engine.sessions.count, 3, "{}", which.name());
-        let session = pool
-            .profile(isovec::profile::ProfileOptions::default())
-            .unwrap();
-        let several = pool.embed(&texts).unwrap();
-        let profile = session.finish();
-        assert_eq!(one.len(), several.len());
-        for (one, other) in one.iter().zip(several.iter()) {
-            for (a, b) in one.iter().zip(other) {
-                assert!((a - b).abs() <= 1e-6, "{}: {a} {b}", which.name());
+        // On a busy machine one thread may have run every batch of a call before a second one is
+        // given a core, so calls are made until two threads have shared one.
+        let shared = (0..CALLS_UNTIL_SHARED).any(|_| {
+            let session = pool.profile(ProfileOptions::default()).unwrap();
+            let several = pool.embed(&texts).unwrap();
+            let profile = session.finish();
+            assert_eq!(one.len(), several.len());
+            for (one, other) in one.iter().zip(several.iter()) {
+                for (a, b) in one.iter().zip(other) {
+                    assert!((a - b).abs() <= 1e-6, "{}: {a} {b}", which.name());
+                }
             }
-        }
-        let runs = profile.events().iter();
-        let runs = runs.filter(|event| event.stage == isovec::profile::Stage::Run);
-        let threads: std::collections::BTreeSet<u32> = runs.map(|run| run.thread).collect();
-        assert!(threads.len() > 1, "{}: {threads:?}", which.name());
+            let runs = profile.events().iter();
+            let runs = runs.filter(|event| event.stage == Stage::Run);
+            runs.map(|run| run.thread).collect::<BTreeSet<u32>>().len() > 1
+        });
+        assert!(shared, "{}: one thread ran each call", which.name());
     }
 }
