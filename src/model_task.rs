@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use isovec_engine::EngineError;
 use isovec_engine::maybe_send::BoxFuture;
+use isovec_model::bundle::{ROUTER_CONFIG, Routes};
 use serde::{Deserialize, Serialize};
 
 use crate::backend;
@@ -20,9 +21,13 @@ const WITH_LABELS: &str = "ForSequenceClassification";
 /// Labels of a model whose `config.json` counts none: the default of transformers' `PretrainedConfig`.
 const DEFAULT_LABELS: usize = 2;
 
+/// The end of the class of a step that weighs words.
+const SPLADE: &str = ".SpladePooling";
+
 /// The files that say what a model is for.
-const DESCRIBING: [&str; 3] = [
+const DESCRIBING: [&str; 4] = [
     "modules.json",
+    ROUTER_CONFIG,
     "config.json",
     "config_sentence_transformers.json",
 ];
@@ -56,7 +61,7 @@ struct Config {
 
 impl ModelTask {
     /// Reads in a model's files what it is for: a class `...ForSequenceClassification` in `config.json` gives labels, and with one
-    /// label it is a reranker; a step `SpladePooling` in `modules.json` gives weights of words; what PyLate, the class
+    /// label it is a reranker; a step `SpladePooling` in `modules.json` or in `router_config.json` gives weights of words; what PyLate, the class
     /// `HF_ColBERT` and the step `MultiVectorMask` describe gives a vector for each token; every other model gives vectors. A
     /// model id that is not in the cache is downloaded first, all files that a
     /// load needs.
@@ -80,10 +85,13 @@ impl ModelTask {
                         file(&source, &origin, name)?.map(|bytes| (name.to_owned(), bytes)),
                     );
                 }
-                if small
+                let has_splade = small
                     .get("modules.json")
-                    .is_some_and(|modules| has_splade(modules))
-                {
+                    .is_some_and(|modules| has_splade(modules));
+                let routes_to_splade = small
+                    .get(ROUTER_CONFIG)
+                    .is_some_and(|routes| routes_to_splade(routes));
+                if has_splade || routes_to_splade {
                     return Ok(Self::Sparse);
                 }
                 if sentence_transformers::is_late(&small) {
@@ -120,7 +128,13 @@ fn has_splade(modules: &[u8]) -> bool {
     let modules: serde_json::Value = serde_json::from_slice(modules).unwrap_or_default();
     let modules = modules.as_array().into_iter().flatten();
     let mut types = modules.filter_map(|module| module["type"].as_str());
-    types.any(|name| name.ends_with(".SpladePooling"))
+    types.any(|name| name.ends_with(SPLADE))
+}
+
+/// Whether a way of a `router_config.json` has that step.
+fn routes_to_splade(routes: &[u8]) -> bool {
+    let routes = Routes::read(routes);
+    routes.is_ok_and(|routes| routes.all().any(|step| step.class.ends_with(SPLADE)))
 }
 
 /// The file where there is one. A model without any is an ONNX file that says nothing of a class.

@@ -9,6 +9,7 @@
 
 mod late;
 mod m3;
+mod router;
 
 use std::collections::BTreeMap;
 
@@ -26,6 +27,7 @@ use serde_json::Value;
 
 pub(crate) use late::{LateFiles, is_late};
 pub(crate) use m3::{TokenWeightFiles, m3_late, m3_token_weights};
+pub(crate) use router::{QueryWordFiles, TokenWeights};
 
 use crate::similarity::Similarity;
 
@@ -38,6 +40,8 @@ pub(crate) struct ModelFiles {
     pub(crate) head: Option<FileHead>,
     /// The step after the transformer where it makes weights of words.
     pub(crate) splade: Option<Splade>,
+    /// The weights of a query's tokens, where queries are not computed.
+    pub(crate) query_words: Option<QueryWordFiles>,
     /// What weighs tokens one by one, where the model is loaded for that.
     pub(crate) token_weights: Option<TokenWeightFiles>,
     /// How texts are read and compared token by token, where the model is one of late interaction.
@@ -90,7 +94,13 @@ pub(crate) struct FileHead {
 /// [`EngineError::MissingFile`] for one that is named and not there.
 pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<ModelFiles> {
     let folder = Folder { origin, files };
-    let modules: Option<Vec<Module>> = folder.json("modules.json")?;
+    let (modules, query_words) = match folder.json("modules.json")? {
+        None => (None, None),
+        Some(modules) => {
+            let (modules, query_words) = folder.documents(modules)?;
+            (Some(modules), query_words)
+        }
+    };
     let transformer = match &modules {
         Some(modules) => folder.transformer(modules)?,
         None => "",
@@ -99,6 +109,11 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         Some(modules) => folder.splade(modules)?,
         None => None,
     };
+    if query_words.is_some() && splade.is_none() {
+        let reason = "its queries are weights of words, and its documents are something else";
+        let hint = "isovec has SpladePooling for the documents beside such queries";
+        return Err(folder.unsupported(reason.into(), hint));
+    }
     let bert = folder.sentence_bert(transformer)?;
     let st: SentenceTransformersConfig = folder
         .json("config_sentence_transformers.json")?
@@ -144,6 +159,7 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
     Ok(ModelFiles {
         head,
         splade,
+        query_words,
         token_weights: None,
         late,
         max_length,

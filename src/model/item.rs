@@ -4,10 +4,12 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
+use isovec_tokenize::Encoding;
 use smallvec::SmallVec;
 
 use super::Model;
 use super::encoded::Encoded;
+use super::reader::{TextReader, reads_no};
 use crate::cache::{Key, Scope};
 use crate::error::Result;
 
@@ -34,6 +36,14 @@ pub(crate) trait Item: Sized {
     /// # Errors
     /// [`Error::Tokenize`](crate::Error::Tokenize).
     fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>>;
+
+    /// The tokens of texts behind a prompt, as that reader reads them.
+    ///
+    /// # Errors
+    /// [`Error::Tokenize`](crate::Error::Tokenize); [`Error::Config`](crate::Error::Config) for items that are no single text.
+    fn tokens(_: &TextReader, _: &[Self], _: &str) -> Result<Vec<Encoding>> {
+        Err(reads_no("queries of this kind"))
+    }
 }
 
 /// An item with its own memory.
@@ -65,11 +75,12 @@ impl<T: AsRef<str>> Item for T {
 
     fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
         let reader = model.reader.texts()?;
-        let encode = |texts: &[&str]| {
-            let encodings = reader.tokenizer.encode(texts, &reader.limits)?;
-            let encoded = encodings.into_iter().map(|text| reader.encoded(text));
-            Ok(encoded.collect())
-        };
+        let texts = Self::tokens(reader, items, prefix)?.into_iter();
+        Ok(texts.map(|text| reader.encoded(text)).collect())
+    }
+
+    fn tokens(reader: &TextReader, items: &[Self], prefix: &str) -> Result<Vec<Encoding>> {
+        let encode = |texts: &[&str]| Ok(reader.tokenizer.encode(texts, &reader.limits)?);
         // Most models want texts as they are; then nothing is copied.
         if prefix.is_empty() && !reader.lowercase {
             let texts: SmallVec<[&str; 64]> =
@@ -244,12 +255,15 @@ impl Item for TokenIds {
 
     fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
         let reader = model.reader.texts()?;
+        let texts = Self::tokens(reader, items, prefix)?.into_iter();
+        Ok(texts.map(|text| reader.encoded(text)).collect())
+    }
+
+    fn tokens(reader: &TextReader, items: &[Self], prefix: &str) -> Result<Vec<Encoding>> {
         // White space at the prompt's end belongs to the word behind it, which has its ids already.
         let before = prepared(prefix, "", reader.lowercase);
-        let encode = |Self(ids): &Self| {
-            let encoding = reader.tokenizer.encode_ids(&before, ids, &reader.limits)?;
-            Ok(reader.encoded(encoding))
-        };
+        let encode =
+            |Self(ids): &Self| Ok(reader.tokenizer.encode_ids(&before, ids, &reader.limits)?);
         items.iter().map(encode).collect()
     }
 }

@@ -28,6 +28,7 @@ use super::head::{
     Head, classifying_head, late_head, pooling_name, resolve_head, sparse_head, token_weights_head,
 };
 use super::origin::Origin;
+use super::query_words::QueryWords;
 use super::reader::{Input, Reader, TextReader};
 use super::small::{self, Stored};
 use super::{Model, Prompts, precision, vocabulary};
@@ -246,7 +247,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
 
     let optimize = config.runtime.io.batch_optimization.unwrap_or(true);
 
-    let mut late = None;
+    let (mut late, mut query_words) = (None, None);
     let read = match &mut reader {
         Reader::Texts(reader) => {
             reader.limits = Limits {
@@ -260,6 +261,11 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
             if let Some(unweighed) = &reader.unweighed {
                 let ids: Vec<String> = unweighed.iter().map(u32::to_string).collect();
                 read.push(("without weight", ids.join(" ")));
+            }
+            if let (Output::Sparse, Some(files)) = (output, &prepared.files.query_words) {
+                let own = QueryWords::new(bundle, files, &config.text, words.unwrap_or(dim))?;
+                read.push(("weights of queries", own.identity()));
+                query_words = Some(Arc::new(own));
             }
             if let (Output::Tokens, Some(files)) = (output, &prepared.files.late) {
                 let positions = prepared.files.positions;
@@ -379,6 +385,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
         labels,
         weighting: prepared.head.weighting,
         words,
+        query_words,
         late,
         effective,
         prompts,

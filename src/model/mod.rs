@@ -14,6 +14,7 @@ mod origin;
 mod own_cancel;
 mod precision;
 mod prompts;
+mod query_words;
 pub(crate) mod reader;
 pub(crate) mod rows;
 mod small;
@@ -67,6 +68,7 @@ use calibration::Calibration;
 use encoded::Encoded;
 use feed::Feed;
 use form::Form;
+use query_words::QueryWords;
 use reader::Reader;
 use rows::{RowForm, Rows};
 
@@ -137,6 +139,8 @@ pub(crate) struct Model {
     pub(crate) weighting: Option<Weighting>,
     /// Words of the vocabulary, where each token has a number and not each word.
     words: Option<usize>,
+    /// The weights of a query's words, where queries are not computed.
+    query_words: Option<Arc<QueryWords>>,
     /// How texts are read whose tokens get a vector each.
     late: Option<LateReader>,
     effective: EffectiveConfig,
@@ -209,6 +213,9 @@ impl Model {
         I: OwnedItem,
         F: Future<Output = Result<Rows>>,
     {
+        if let Some(table) = self.query_words_for(&options.prompt) {
+            return self.look_up(table, items, options).await;
+        }
         let cache = self.cache.as_ref().filter(|_| !items.is_empty());
         let (looked, wanted) = match cache {
             None => (None, items),

@@ -192,7 +192,7 @@ impl Reader {
     }
 }
 
-fn reads_no(what: &str) -> Error {
+pub(super) fn reads_no(what: &str) -> Error {
     Error::Config(vec![format!("the model reads no {what}")])
 }
 

@@ -32,10 +32,11 @@ use embeddings::About;
 ///
 /// It loads and runs as an [`Embedder`](crate::Embedder) does: the same sources, configuration, engines, batches, statistics and
 /// profile; vectors are cached in memory alone. Models are read from safetensors of the classes `BertForMaskedLM`,
-/// `DistilBertForMaskedLM`, `RobertaForMaskedLM`, `XLMRobertaForMaskedLM`, `CamembertForMaskedLM`, `MPNetForMaskedLM` and
-/// `ModernBertForMaskedLM`, and from ONNX files that give a number for each token and word. The step `SpladePooling` in
-/// `modules.json` says how words are weighed; without it, by the maximum. BGE-M3 weighs the tokens of a text itself, by the layer in its
-/// `sparse_linear.pt`.
+/// `DistilBertForMaskedLM`, `RobertaForMaskedLM`, `XLMRobertaForMaskedLM`, `CamembertForMaskedLM`, `MPNetForMaskedLM`,
+/// `ModernBertForMaskedLM` and `NewForMaskedLM`, and from ONNX files that give a number for each token and word. The step
+/// `SpladePooling` in `modules.json` says how words are weighed; without it, by the maximum. BGE-M3 weighs the tokens of a text itself,
+/// by the layer in its `sparse_linear.pt`. Where a `Router` gives queries the step `SparseStaticEmbedding`, no engine computes them:
+/// their tokens have the weights of its table ([`Prompt::Query`] says that a text is one, and so does the name `query`).
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {

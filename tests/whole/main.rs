@@ -34,5 +34,6 @@ mod providers;
 mod reading;
 mod reranker;
 mod sparse;
+mod sparse_queries;
 mod static_embeddings;
 mod statistics;

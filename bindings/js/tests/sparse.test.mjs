@@ -58,6 +58,54 @@ test("weights are those of the reference, on every way in", async () => {
   assert.throws(() => set.row(texts.length), RangeError);
 });
 
+/** The weight of a token of a query in `routed`. */
+const weightOf = (id) => (id % 8) / 4;
+
+/** The same model behind a `Router`: its transformer in a folder, and a table with the weights of a query's tokens. */
+function routed() {
+  const all = files();
+  const own = "document_0_MLMTransformer";
+  const [pooled, table] = ["document_1_SpladePooling", "query_0_SparseStaticEmbedding"];
+  const json = (value) => new TextEncoder().encode(JSON.stringify(value));
+  const module = "sentence_transformers.sparse_encoder.models";
+  const header = json({ weight: { dtype: "F32", shape: [reference.vocabulary_size], data_offsets: [0, 4 * reference.vocabulary_size] } });
+  const weights = Float32Array.from({ length: reference.vocabulary_size }, (_, id) => weightOf(id));
+  const size = new Uint8Array(BigUint64Array.of(BigInt(header.length)).buffer);
+  const moved = new Map([
+    ["config_sentence_transformers.json", all.get("config_sentence_transformers.json")],
+    ["modules.json", json([{ idx: 0, name: "0", path: "", type: "sentence_transformers.models.Router" }])],
+    ["router_config.json", json({
+      types: { [own]: `${module}.MLMTransformer`, [pooled]: `${module}.SpladePooling`, [table]: `${module}.SparseStaticEmbedding` },
+      structure: { document: [own, pooled], query: [table] },
+      parameters: { default_route: "document" },
+    })],
+    [`${pooled}/config.json`, all.get("1_SpladePooling/config.json")],
+    [`${table}/config.json`, json({ frozen: true })],
+    [`${table}/tokenizer.json`, all.get("tokenizer.json")],
+    [`${table}/model.safetensors`, Buffer.concat([size, header, new Uint8Array(weights.buffer)])],
+  ]);
+  for (const name of ["config.json", "tokenizer.json", "model.safetensors"]) moved.set(`${own}/${name}`, all.get(name));
+  return moved;
+}
+
+/** Checks that a row is of a query that was looked up. */
+function checkLookedUp({ indices, values }) {
+  assert.ok(indices.length > 2);
+  for (const [at, id] of indices.entries()) assert.equal(values[at], weightOf(id));
+}
+
+test("queries of a model with a table are looked up, and its passages are computed", async () => {
+  const model = await SparseEmbedder.load(routed());
+  const passages = await model.embedPassages(texts);
+  for (const [at, { weights }] of reference.texts.entries()) check(passages.row(at), weights);
+  const { runs } = (await model.stats()).engine.provider;
+  const query = await model.embedQuery("the dog and the dog");
+  checkLookedUp(query.row(0));
+  assert.equal((await model.stats()).engine.provider.runs, runs);
+  assert.equal(passages.searchOne(query, 1).length, 1);
+  await model.dispose();
+});
+
 test("a search finds the largest products, and another model's vectors are refused", async () => {
   const index = await embedder.embed(texts);
   const product = (a, b) => a.reduce((sum, weight, at) => sum + weight * b[at], 0);
@@ -108,8 +156,13 @@ test("inline, the same numbers", async () => {
 });
 
 test("in a page a worker weighs words, and on a GPU where one is asked for", async (t) => {
+  const two = routed();
   const origin = await serve((request, response, path) => {
     if (path === "/") return empty(response, HEADERS);
+    if (path.startsWith("/routed/")) {
+      const file = two.get(path.slice(8));
+      return response.writeHead(file ? 200 : 404, { ...HEADERS, "content-length": file?.length ?? 0 }).end(request.method === "HEAD" ? undefined : file);
+    }
     send(response, path.startsWith("/model/") ? join(folder, path.slice(7)) : join(js, path), HEADERS);
   });
   const page = await (await launch()).newPage();
@@ -124,10 +177,17 @@ test("in a page a worker weighs words, and on a GPU where one is asked for", asy
     const words = await embedder.words(set.row(0), 1);
     const result = { worker: embedder.worker, engine: embedder.provider().provider, rows, words };
     await embedder.dispose();
+    // Nobody lists its files: the page asks for what its ways name.
+    const routed = await SparseEmbedder.load("/routed/", { config });
+    const [query, passage] = [await routed.embedQuery("the dog and the dog"), await routed.embedPassage(texts[0])];
+    [result.query, result.passage] = [query, passage].map((set) => ({ indices: [...set.row(0).indices], values: [...set.row(0).values] }));
+    await routed.dispose();
     return result;
   }, { texts, webgpu: WAY.webgpu });
   assert.equal(seen.worker, true);
   assert.match(seen.engine, WAY.webgpu ? /webgpu/i : /wasm/);
   for (const [at, row] of seen.rows.entries()) check(row, reference.texts[at].weights);
   assert.equal(typeof seen.words[0].token, "string");
+  checkLookedUp(seen.query);
+  check(seen.passage, reference.texts[0].weights);
 });

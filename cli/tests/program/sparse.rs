@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use isovec_test_models::sparse;
 use serde_json::Value;
 
 use crate::{isovec, model, rows, stderr, stdout};
@@ -103,4 +104,29 @@ fn a_summary_counts() {
         (&2.into(), &10.into())
     );
     assert!(summary["weights"].as_u64().expect("a number") > 2);
+}
+
+#[test]
+fn queries_of_a_model_with_a_table_are_looked_up() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, content) in sparse::routed(&sparse::tiny(), "document_0_MLMTransformer") {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, content).expect("written");
+    }
+    let path = folder.path().display().to_string();
+    let of = |role: &str| {
+        let all = ["--model", &path, "--engine", "portable", "--role", role];
+        let args = [&["embed", "--sparse"], &all[..], &["the dog and the dog"]].concat();
+        let written = stdout(&mut isovec(&args));
+        let row = rows(&written).remove(0);
+        let [indices, values] = ["indices", "values"].map(|name| numbers(&row["sparse"][name]));
+        indices.into_iter().zip(values).collect::<Vec<_>>()
+    };
+    let query = of("query");
+    assert!(!query.is_empty());
+    for &(index, value) in &query {
+        assert_eq!(value, f64::from(sparse::query_weight(index as usize)));
+    }
+    assert!(of("passage").len() > query.len());
 }

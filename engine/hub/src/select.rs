@@ -77,7 +77,7 @@ pub(super) fn unread(origin: &str, questions: &[Question]) -> EngineError {
 mod tests {
     use super::super::listing::RepoFile;
     use super::*;
-    use crate::choice::{HALF_ONNX_FILE, Need, SAFETENSORS, SAFETENSORS_INDEX};
+    use crate::choice::{HALF_ONNX_FILE, Need, SAFETENSORS, SAFETENSORS_INDEX, Weights};
 
     fn listing(paths: &[&str]) -> Listing {
         Listing {
@@ -149,6 +149,71 @@ mod tests {
                 "modules.json",
                 "tokenizer.json",
             ]
+        );
+    }
+
+    #[test]
+    fn a_router_leads_to_the_transformer_of_documents() {
+        let query = "query_0_SparseStaticEmbedding";
+        let routes = |transformer: &str| {
+            format!(
+                r#"{{"types": {{"{transformer}": "a.MLMTransformer", "pooled": "a.SpladePooling", "{query}": "a.SparseStaticEmbedding"}},
+                    "structure": {{"document": ["{transformer}", "pooled"], "query": ["{query}"]}}, "parameters": {{}}}}"#
+            )
+        };
+        let table = ["config.json", "model.safetensors", "tokenizer.json"];
+        let table = table.map(|name| format!("{query}/{name}"));
+        for folder in ["", "own"] {
+            let inside = |name: &str| match folder {
+                "" => name.to_owned(),
+                folder => format!("{folder}/{name}"),
+            };
+            let (index, shard) = (inside(SAFETENSORS_INDEX), inside("one.safetensors"));
+            let of_transformer = ["config.json", "tokenizer.json"].map(inside);
+            let mut wanted = of_transformer.to_vec();
+            wanted.extend([index.clone(), shard.clone(), "modules.json".into()]);
+            wanted.extend(["pooled/config.json".into(), "router_config.json".into()]);
+            wanted.extend(table.clone());
+            wanted.sort();
+            let mut there: Vec<&str> = wanted.iter().map(String::as_str).collect();
+            there.extend([
+                "README.md",
+                "own/pytorch_model.bin",
+                "other/model.safetensors",
+            ]);
+            let listing = listing(&there);
+            let read = |path: &str| match path {
+                "modules.json" => Some(br#"[{"path": "", "type": "a.Router"}]"#.to_vec()),
+                "router_config.json" => Some(routes(folder).into_bytes()),
+                path if path == index => {
+                    Some(br#"{"weight_map": {"a": "one.safetensors"}}"#.to_vec())
+                }
+                _ => None,
+            };
+            let chosen = FileSelection::embedding().choose("a/b", &listing, &read);
+            let chosen = chosen.expect("all there");
+            assert_eq!(chosen.files, wanted, "{folder}");
+            assert_eq!(chosen.folder, folder);
+            let tensors = [("a".to_owned(), shard)].into();
+            assert_eq!(chosen.weights, Weights::Shards { index, tensors });
+        }
+        // The ways are asked for before anything of the transformer is.
+        let listing = listing(&["modules.json", "router_config.json"]);
+        let known = Listed {
+            origin: "a/b",
+            listing: &listing,
+            read: &|path| {
+                let modules = br#"[{"path": "", "type": "a.Router"}]"#.to_vec();
+                Ok((path == "modules.json").then_some(modules))
+            },
+        };
+        let Ok(Answer::Ask(asked)) = FileSelection::embedding().next(&known) else {
+            panic!("the ways decide")
+        };
+        assert_eq!(asked.len(), 1);
+        assert_eq!(
+            (asked[0].path.as_str(), asked[0].need),
+            ("router_config.json", Need::Content)
         );
     }
 

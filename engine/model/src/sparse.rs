@@ -128,7 +128,7 @@ pub fn attach_splade(bundle: &mut ModelBundle, splade: Splade) -> Result<SparseI
                 "none of its outputs ({}) is a number for each token and word",
                 outputs.join(", ")
             ),
-            "Sparse vectors come of safetensors of a class that ends in ForMaskedLM (of BERT, RoBERTa, XLM-R, CamemBERT, MPNet, DistilBERT, ModernBERT), and of their ONNX files",
+            "Sparse vectors come of safetensors of a class that ends in ForMaskedLM (of BERT, RoBERTa, XLM-R, CamemBERT, MPNet, DistilBERT, ModernBERT, GTE), and of their ONNX files",
         ));
     };
     needs_mask(graph, &origin)?;

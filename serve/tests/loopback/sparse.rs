@@ -1,12 +1,13 @@
 //! Texts get weights of words.
 
-use isovec::{EmbeddingConfig, Prompt, SparseEmbedder, SparseOptions};
+use isovec::{EmbeddingConfig, ModelSource, Prompt, SparseEmbedder, SparseOptions};
+use isovec_test_models::sparse;
 use isovec_test_support::{Which, data};
 use serde_json::{Value, json};
 
 use crate::running::{MODEL, Running, options};
 
-pub(crate) async fn sparse() -> SparseEmbedder {
+pub(crate) async fn loaded() -> SparseEmbedder {
     let config = Which::Portable.configure(EmbeddingConfig::default());
     let builder = SparseEmbedder::builder(data("tiny-splade")).config(config);
     builder.load().await.unwrap()
@@ -40,7 +41,7 @@ async fn check(server: &Running<SparseEmbedder>, asked: &Value, texts: &[&str], 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn weights_are_the_librarys() {
-    let server = Running::over(sparse().await, options()).await;
+    let server = Running::over(loaded().await, options()).await;
     let one = json!({"inputs": "the cat sat"});
     check(&server, &one, &["the cat sat"], Prompt::Default).await;
     let texts = ["the cat sat", "money in the bank", "rain"];
@@ -56,8 +57,23 @@ async fn weights_are_the_librarys() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn queries_are_looked_up_where_the_model_has_a_table() {
+    let files = sparse::routed(&sparse::tiny(), "").into_iter();
+    let files = files.map(|(name, content)| (name, content.into()));
+    let config = Which::Portable.configure(EmbeddingConfig::default());
+    let model = SparseEmbedder::builder(ModelSource::bytes("two ways", files)).config(config);
+    let server = Running::over(model.load().await.unwrap(), options()).await;
+    let texts = ["the cat sat", "money in the bank"];
+    let asked = json!({"inputs": texts, "prompt_name": "query"});
+    check(&server, &asked, &texts, Prompt::Query).await;
+    assert_eq!(server.model.stats().engine.provider.runs, 0);
+    check(&server, &json!({"inputs": texts}), &texts, Prompt::Passage).await;
+    assert!(server.model.stats().engine.provider.runs > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_cannot_be_read_is_refused() {
-    let server = Running::over(sparse().await, options()).await;
+    let server = Running::over(loaded().await, options()).await;
     for (asked, status) in [
         (json!({"inputs": []}), 400),
         (json!({"inputs": ""}), 422),

@@ -7,7 +7,7 @@ use crate::embed_all::multi_vector;
 use crate::predict::classifier;
 use crate::rerank::reranker;
 use crate::running::{MODEL, Running, options};
-use crate::sparse::sparse;
+use crate::sparse::loaded as sparse;
 
 /// A request of every route that computes, and the task that it is for.
 fn requests() -> [(&'static str, Value, &'static str); 12] {

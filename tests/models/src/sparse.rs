@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::checkpoint::{Checkpoint, Stored};
+use crate::gte::gte;
 use crate::heads::published;
 use crate::models::{self, HIDDEN, Maker};
 use crate::reference::{activate, array, last_hidden_state, layer_norm, linear};
@@ -104,6 +105,11 @@ pub fn all() -> Vec<(&'static str, Checkpoint)> {
                 bias(maker, "decoder.bias");
             },
         ),
+        with(gte(), 108, "NewForMaskedLM", &|maker| {
+            maker.linear("lm_head.dense", HIDDEN, HIDDEN, true);
+            maker.norm("lm_head.norm", HIDDEN, true);
+            bias(maker, "lm_head.decoder.bias");
+        }),
     ]
 }
 
@@ -196,6 +202,14 @@ fn logits(model: &Checkpoint, hidden: &[f64], with_bias: bool) -> Vec<f64> {
                 words,
                 "lm_head.bias",
             ),
+            "new" => (
+                "lm_head.dense",
+                config["hidden_act"].as_str().expect("an activation"),
+                "lm_head.norm",
+                number("layer_norm_eps"),
+                words,
+                "lm_head.decoder.bias",
+            ),
             "distilbert" => (
                 "vocab_transform",
                 config["activation"].as_str().expect("an activation"),
@@ -284,5 +298,55 @@ pub fn tiny_files() -> BTreeMap<String, Vec<u8>> {
     });
     let mut files = files(&model, MAX);
     files.insert("reference.json".into(), pretty(&reference));
+    files
+}
+
+/// The weight of a token of a query in [`routed`]: 0 for each eighth.
+pub fn query_weight(id: usize) -> f32 {
+    (id % 8) as f32 / 4.0
+}
+
+/// The files of a model whose queries are looked up in a table, with the transformer in a folder, or in the root for "".
+pub fn routed(model: &Checkpoint, folder: &str) -> BTreeMap<String, Vec<u8>> {
+    let mut files = files(model, MAX);
+    let pooling = files.remove("1_SpladePooling/config.json");
+    let tokens = files["tokenizer.json"].clone();
+    if !folder.is_empty() {
+        for name in ["config.json", "model.safetensors", "tokenizer.json"] {
+            let file = files.remove(name).expect("a file");
+            files.insert(format!("{folder}/{name}"), file);
+        }
+    }
+    let modules =
+        json!([{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Router"}]);
+    let module = "sentence_transformers.sparse_encoder.models";
+    let (pooled, looked_up) = ("document_1_SpladePooling", "query_0_SparseStaticEmbedding");
+    let routes = json!({
+        "types": {
+            looked_up: format!("{module}.SparseStaticEmbedding.SparseStaticEmbedding"),
+            folder: format!("{module}.MLMTransformer.MLMTransformer"),
+            pooled: format!("{module}.SpladePooling.SpladePooling")
+        },
+        "structure": {"query": [looked_up], "document": [folder, pooled]},
+        "parameters": {"default_route": "document", "allow_empty_key": true}
+    });
+    let weights: Vec<u8> = (0..words_of(model))
+        .flat_map(|id| query_weight(id).to_le_bytes())
+        .collect();
+    let shape = vec![words_of(model)];
+    let table = safetensors::tensor::TensorView::new(safetensors::Dtype::F32, shape, &weights);
+    let table = [("weight", table.expect("a table"))];
+    let table = safetensors::serialize(table, None).expect("a file");
+    files.extend([
+        ("modules.json".to_owned(), pretty(&modules)),
+        ("router_config.json".to_owned(), pretty(&routes)),
+        (format!("{pooled}/config.json"), pooling.expect("a pooling")),
+        (
+            format!("{looked_up}/config.json"),
+            pretty(&json!({"frozen": true})),
+        ),
+        (format!("{looked_up}/tokenizer.json"), tokens),
+        (format!("{looked_up}/model.safetensors"), table),
+    ]);
     files
 }

@@ -3,8 +3,10 @@
 use isovec_engine::error::EngineError;
 use serde::Deserialize;
 
+use super::router::{ROUTER, ROUTER_CONFIG, Routes, SPARSE_STATIC};
 use super::{
-    CONFIG, Known, MODULES, Need, Presence, Question, Stop, TOKENIZERS, content, is_there,
+    CONFIG, DESCRIPTION, Known, MODULES, Need, Presence, Question, Stop, TOKENIZER_CONFIG,
+    TOKENIZERS, content, is_there,
 };
 use crate::paths::path_fault;
 
@@ -14,6 +16,12 @@ const WITHOUT_WEIGHTS: [&str; 4] = ["Pooling", "Normalize", "Dropout", "MultiVec
 
 /// More steps than any model has; each is two files to ask for.
 const MAX_MODULES: usize = 64;
+
+/// The classes of a step that is a transformer. Its weights are chosen apart.
+const TRANSFORMERS: [&str; 2] = ["Transformer", "MLMTransformer"];
+
+/// The way of texts to search in.
+const DOCUMENTS: &str = "document";
 
 /// The class of a step whose folder has the whole model in it: a tokenizer, and a table of tokens' vectors.
 const STATIC: &str = "StaticEmbedding";
@@ -44,10 +52,43 @@ impl Module {
 
     /// A file in the step's folder, which may be the model's own.
     fn file(&self, name: &str) -> String {
-        match self.path.as_str() {
-            "" | "." => name.to_owned(),
-            path => format!("{path}/{name}"),
+        join(&self.path, name)
+    }
+
+    /// The files in the step's folder that are wanted beside those of the whole model.
+    fn files(&self) -> Vec<&'static str> {
+        let mut files = vec![CONFIG];
+        match self.class() {
+            class if WITHOUT_WEIGHTS.contains(&class) => {}
+            class if TRANSFORMERS.contains(&class) => {
+                files.extend(DESCRIPTION);
+                files.extend(TOKENIZERS);
+            }
+            STATIC => files.extend([MODULE_WEIGHTS, TOKENIZERS[0]]),
+            SPARSE_STATIC => files.extend([MODULE_WEIGHTS, TOKENIZERS[0], TOKENIZER_CONFIG]),
+            _ => files.push(MODULE_WEIGHTS),
         }
+        files
+    }
+}
+
+/// The steps of a model.
+#[derive(Default)]
+struct Steps {
+    /// Those of `modules.json`, where the way of documents stands in place of a `Router`.
+    list: Vec<Module>,
+    /// The steps of other ways.
+    others: Vec<Module>,
+    /// The file of the ways.
+    router: Option<String>,
+}
+
+/// A file in a folder, which may be the model's own.
+pub(super) fn join(folder: &str, name: &str) -> String {
+    match folder {
+        "" | "." => name.to_owned(),
+        folder if name.is_empty() => folder.to_owned(),
+        folder => format!("{folder}/{name}"),
     }
 }
 
@@ -86,27 +127,41 @@ pub(super) fn first_of(known: &dyn Known, paths: &[&str]) -> Result<Vec<String>,
 
 /// `modules.json` of sentence-transformers, and what lies in the folders that it names.
 pub(super) fn modules(known: &dyn Known) -> Result<Vec<String>, Stop> {
-    let Some(modules) = steps(known)? else {
+    let Some(Steps {
+        list,
+        others,
+        router,
+    }) = steps(known)?
+    else {
         return Ok(Vec::new());
     };
     let mut wanted = Vec::new();
-    for module in modules {
-        // The root's files are wanted in any case.
-        if path_fault(&module.path).is_some() {
-            continue;
-        }
-        let class = module.class();
-        let weights = (!WITHOUT_WEIGHTS.contains(&class)).then_some(MODULE_WEIGHTS);
-        let tokenizer = (class == STATIC).then_some(TOKENIZERS[0]);
-        for file in [Some(CONFIG), weights, tokenizer].into_iter().flatten() {
-            wanted.push(module.file(file));
-        }
+    // The root's files are wanted in any case.
+    for module in list
+        .iter()
+        .chain(&others)
+        .filter(|module| path_fault(&module.path).is_none())
+    {
+        wanted.extend(module.files().into_iter().map(|file| module.file(file)));
     }
     // A folder's path may be as long as a path may be.
     wanted.retain(|path| path_fault(path).is_none());
     let mut found = optional(known, &wanted, Need::Taken)?;
     found.push(MODULES.to_owned());
+    found.extend(router);
     Ok(found)
+}
+
+/// The folder of the transformer where a `Router` puts it in one of its own; empty for the root.
+pub(super) fn routed_folder(known: &dyn Known) -> Result<String, Stop> {
+    let steps = steps(known)?.unwrap_or_default();
+    let first = steps.list.into_iter().next();
+    let first = first.filter(|first| {
+        steps.router.is_some()
+            && TRANSFORMERS.contains(&first.class())
+            && path_fault(&first.path).is_none()
+    });
+    Ok(first.map(|first| first.path).unwrap_or_default())
 }
 
 /// What Stanford's ColBERT says of itself, for a model whose `config.json` was read and names its class. Nobody else is asked.
@@ -140,28 +195,53 @@ pub(super) fn of_m3(known: &dyn Known) -> Result<Vec<String>, Stop> {
 
 /// Where a model that is sentence-transformers' `StaticEmbedding` has that file.
 pub(super) fn of_static(known: &dyn Known, name: &str) -> Result<Option<String>, Stop> {
-    let modules = steps(known)?.unwrap_or_default();
-    let first = modules.first().filter(|first| first.class() == STATIC);
+    let steps = steps(known)?.unwrap_or_default();
+    let first = steps.list.first().filter(|first| first.class() == STATIC);
     let path = first.map(|first| first.file(name));
     Ok(path.filter(|path| path_fault(path).is_none()))
 }
 
-/// The steps that `modules.json` names.
-fn steps(known: &dyn Known) -> Result<Option<Vec<Module>>, Stop> {
+/// The steps that `modules.json` names, and those that a `Router` in it does.
+fn steps(known: &dyn Known) -> Result<Option<Steps>, Stop> {
     let Some(bytes) = content(known, MODULES)? else {
         return Ok(None);
     };
-    let wrong = |detail: String| {
-        EngineError::invalid_model(format!("{MODULES} of {}", known.origin()), detail)
+    let wrong = |file: &str, detail: String| {
+        EngineError::invalid_model(format!("{file} of {}", known.origin()), detail)
     };
-    let modules: Vec<Module> =
-        serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
-    if modules.len() > MAX_MODULES {
-        return Err(wrong(format!(
-            "it names {} steps, past the limit of {MAX_MODULES}",
-            modules.len()
-        ))
-        .into());
+    let list: Vec<Module> =
+        serde_json::from_slice(&bytes).map_err(|error| wrong(MODULES, error.to_string()))?;
+    let mut steps = Steps {
+        list,
+        ..Steps::default()
+    };
+    let first = steps.list.first();
+    if let Some(router) = first.filter(|first| first.class() == ROUTER) {
+        let (folder, file) = (router.path.clone(), router.file(ROUTER_CONFIG));
+        // Loading says that it is missing.
+        if let Some(bytes) = content(known, &file)? {
+            let routes = Routes::read(&bytes).map_err(|detail| wrong(&file, detail))?;
+            let documents = routes.steps(DOCUMENTS).unwrap_or_default();
+            let step = |folder: &str, path: &str, class: &str| Module {
+                path: join(folder, path),
+                r#type: class.to_owned(),
+            };
+            let of_documents: Vec<Module> = documents
+                .iter()
+                .map(|own| step(&folder, own.folder, own.class))
+                .collect();
+            let others = routes.all().filter(|other| !documents.contains(other));
+            steps.others = others
+                .map(|own| step(&folder, own.folder, own.class))
+                .collect();
+            steps.list.splice(..1, of_documents);
+            steps.router = Some(file);
+        }
     }
-    Ok(Some(modules))
+    let count = steps.list.len() + steps.others.len();
+    if count > MAX_MODULES {
+        let detail = format!("it names {count} steps, past the limit of {MAX_MODULES}");
+        return Err(wrong(MODULES, detail).into());
+    }
+    Ok(Some(steps))
 }

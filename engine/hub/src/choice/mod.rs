@@ -7,6 +7,9 @@
 //!
 //! The rules, for a selection without a named file:
 //!
+//! Where `modules.json` begins with a `Router`, its way of documents is the model. If the transformer has a folder of its own
+//! there, rules 2 to 4 are about that folder.
+//!
 //! 1. The `model.safetensors` of sentence-transformers' `StaticEmbedding`, if `modules.json` begins with it.
 //! 2. The 16-bit ONNX file, if the smallest form is wanted and that file is smaller than the checkpoint.
 //! 3. `model.safetensors`, else the shards that `model.safetensors.index.json` names, if the family in `config.json`
@@ -14,6 +17,8 @@
 //! 4. `model.onnx`, then `onnx/model.onnx`, each with the files that hold its external data.
 
 mod describe;
+mod rooted;
+mod router;
 mod told;
 mod weights;
 
@@ -23,9 +28,11 @@ use std::collections::btree_map::Entry;
 use std::fmt;
 use std::sync::Arc;
 
+use describe::join;
 use isovec_engine::error::{EngineError, Result};
 
 pub use describe::HEADS_OF_M3;
+pub use router::{ROUTER, ROUTER_CONFIG, RouteStep, Routes, SPARSE_STATIC};
 pub use told::next_told;
 pub use weights::{HALF_ONNX_FILE, ONNX_FILES, SAFETENSORS, SAFETENSORS_INDEX, Weights, shards_of};
 
@@ -33,7 +40,7 @@ pub use weights::{HALF_ONNX_FILE, ONNX_FILES, SAFETENSORS, SAFETENSORS_INDEX, We
 /// sentence-transformers, and of what makes pixels ready.
 const DESCRIPTION: [&str; 6] = [
     CONFIG,
-    "tokenizer_config.json",
+    TOKENIZER_CONFIG,
     "special_tokens_map.json",
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
@@ -44,6 +51,8 @@ const DESCRIPTION: [&str; 6] = [
 pub const CONFIG: &str = "config.json";
 /// The list of a sentence-transformers model's steps.
 pub(crate) const MODULES: &str = "modules.json";
+/// The settings of a tokenizer.
+const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 /// What turns texts into ids, the first that is there: the second is that of older BERT models.
 const TOKENIZERS: [&str; 2] = ["tokenizer.json", "vocab.txt"];
 
@@ -135,6 +144,8 @@ pub enum Answer {
 pub struct Choice {
     /// The files of the weights.
     pub weights: Weights,
+    /// The folder that the transformer has for itself; empty where its files lie in the root.
+    pub folder: String,
     /// All files, that of the weights among them: sorted, none twice, each of them there.
     pub files: Vec<String>,
 }
@@ -240,17 +251,22 @@ impl FileSelection {
             part(describe::of_colbert(known))?;
             part(describe::of_m3(known))?;
         }
-        let mut weights = Weights::None;
-        part(self.choose_weights(known).map(|(chosen, files)| {
-            weights = chosen;
-            files
+        let (mut weights, mut folder) = (Weights::None, String::new());
+        part(self.choose_weights(known).map(|found| {
+            weights = found.weights;
+            folder = found.folder;
+            found.files
         }))?;
         if !questions.is_empty() {
             return Ok(Answer::Ask(once(questions)));
         }
         files.sort_unstable();
         files.dedup();
-        Ok(Answer::Chosen(Choice { weights, files }))
+        Ok(Answer::Chosen(Choice {
+            weights,
+            folder,
+            files,
+        }))
     }
 
     /// Which of alternatives a cached snapshot must have when there is no list to compare it
@@ -265,9 +281,11 @@ impl FileSelection {
         {
             return vec![vec![tokenizer]];
         }
-        let all: [&[&str]; 3] = [&[CONFIG], &TOKENIZERS, &[MODULES]];
-        let owned = |paths: &&[&str]| paths.iter().map(|&path| path.to_owned()).collect();
-        all.iter().map(owned).collect()
+        let of_transformer: [&[&str]; 2] = [&[CONFIG], &TOKENIZERS];
+        let folder = describe::routed_folder(known).unwrap_or_default();
+        let owned = |paths: &&[&str]| paths.iter().map(|path| join(&folder, path)).collect();
+        let all = of_transformer.iter().map(owned);
+        all.chain([vec![MODULES.to_owned()]]).collect()
     }
 
     fn required(&self, known: &dyn Known) -> Result<Vec<String>, Stop> {

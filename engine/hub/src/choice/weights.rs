@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use isovec_engine::error::{EngineError, Result};
 use serde::Deserialize;
 
-use super::describe::{of_static, optional};
+use super::describe::{of_static, optional, routed_folder};
+use super::rooted::Rooted;
 use super::{
     CONFIG, FileSelection, Known, Need, Presence, Stop, WeightFiles, all_there, ask, content,
     described, is_there,
@@ -80,19 +81,36 @@ enum Size {
 
 type Found = (Weights, Vec<String>);
 
+/// The files of the weights, and the folder that the transformer has for itself.
+pub(super) struct Chosen {
+    pub(super) weights: Weights,
+    pub(super) files: Vec<String>,
+    pub(super) folder: String,
+}
+
+impl From<Found> for Chosen {
+    fn from((weights, files): Found) -> Self {
+        Self {
+            weights,
+            files,
+            folder: String::new(),
+        }
+    }
+}
+
 impl FileSelection {
-    pub(super) fn choose_weights(&self, known: &dyn Known) -> Result<Found, Stop> {
+    pub(super) fn choose_weights(&self, known: &dyn Known) -> Result<Chosen, Stop> {
         match &self.weights {
-            WeightFiles::Skip => Ok((Weights::None, Vec::new())),
+            WeightFiles::Skip => Ok((Weights::None, Vec::new()).into()),
             WeightFiles::Onnx(file) => {
                 if !is_there(known, file, Need::Taken)? {
                     return Err(no_such_onnx(known, file).into());
                 }
-                onnx(known, file)
+                onnx(known, file).map(Chosen::from)
             }
             WeightFiles::Auto | WeightFiles::Smallest => match static_table(known) {
-                Ok(Some(found)) => Ok(found),
-                Ok(None) => self.usual(known),
+                Ok(Some(found)) => Ok(found.into()),
+                Ok(None) => self.of_transformer(known),
                 Err(Stop::Ask(mut asked)) => {
                     // Most models are no such table: what they need is found out at the same time.
                     if let Err(Stop::Ask(more)) = self.usual(known) {
@@ -103,6 +121,20 @@ impl FileSelection {
                 Err(refused) => Err(refused),
             },
         }
+    }
+
+    fn of_transformer(&self, known: &dyn Known) -> Result<Chosen, Stop> {
+        let folder = routed_folder(known)?;
+        if folder.is_empty() {
+            return self.usual(known).map(Chosen::from);
+        }
+        let inside = Rooted::new(known, &folder);
+        let found = self.usual(&inside).map_err(|stop| inside.outside(stop))?;
+        Ok(Chosen {
+            weights: inside.weights(found.0),
+            files: inside.files(found.1),
+            folder: folder.clone(),
+        })
     }
 
     fn usual(&self, known: &dyn Known) -> Result<Found, Stop> {

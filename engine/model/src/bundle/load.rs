@@ -146,8 +146,8 @@ fn load(files: Files, options: &BundleOptions, budget: &mut Budget) -> Result<Mo
             let origin = files.origin.clone();
             move |config| family(&origin, config).map(|_| ())
         });
-    let chosen = match rules.next(files)? {
-        Answer::Chosen(choice) => choice.weights,
+    let choice = match rules.next(files)? {
+        Answer::Chosen(choice) => choice,
         Answer::Ask(questions) => {
             let paths: Vec<&str> = questions.iter().map(|asked| asked.path.as_str()).collect();
             return Err(EngineError::MissingFile {
@@ -157,16 +157,43 @@ fn load(files: Files, options: &BundleOptions, budget: &mut Budget) -> Result<Mo
             });
         }
     };
-    match &chosen {
-        Weights::Onnx(name) => load_onnx(files, name, budget),
+    let mut bundle = match &choice.weights {
+        Weights::Onnx(name) => load_onnx(files, name, budget)?,
         checkpoint => {
             let [weighs_tokens, _] = HEADS_OF_M3;
             let wanted = Wanted {
                 half: options.half,
                 vocabulary: options.vocabulary && !files.has(weighs_tokens),
             };
-            load_safetensors(files, checkpoint, wanted, budget)
+            let config = in_folder(&choice.folder, CONFIG);
+            load_safetensors(files, checkpoint, &config, wanted, budget)?
         }
+    };
+    as_in_root(&mut bundle.files, &choice.folder);
+    Ok(bundle)
+}
+
+/// A file in a folder, or in the root.
+fn in_folder(folder: &str, file: &str) -> String {
+    match folder {
+        "" => file.to_owned(),
+        folder => format!("{folder}/{file}"),
+    }
+}
+
+/// Gives what lies in a transformer's own folder also the names that it would have in the root, where everybody looks for it.
+fn as_in_root(files: &mut BTreeMap<String, Bytes>, folder: &str) {
+    if folder.is_empty() {
+        return;
+    }
+    let start = in_folder(folder, "");
+    let own = files.iter().filter_map(|(name, content)| {
+        let name = name.strip_prefix(&start)?;
+        Some((name.to_owned(), content.clone()))
+    });
+    let own: Vec<_> = own.collect();
+    for (name, content) in own {
+        files.entry(name).or_insert(content);
     }
 }
 
@@ -241,6 +268,7 @@ fn load_onnx(files: &Files, name: &str, budget: &mut Budget) -> Result<ModelBund
 fn load_safetensors(
     files: &Files,
     chosen: &Weights,
+    config_file: &str,
     wanted: Wanted,
     budget: &mut Budget,
 ) -> Result<ModelBundle> {
@@ -255,7 +283,7 @@ fn load_safetensors(
         }
     });
     let mut side = side_files(files, name, budget)?;
-    let mut config = files.read(CONFIG)?.unwrap_or_default();
+    let mut config = files.read(config_file)?.unwrap_or_default();
     if matches!(chosen, Weights::Static(_)) && !is_model2vec(&config) {
         config = Bytes::from_static(STATIC_CONFIG);
         side.insert(CONFIG.to_owned(), config.clone());

@@ -180,8 +180,8 @@ const MEAN: Option<Pooling> = Some(Pooling::Mean);
 const CLS: Option<Pooling> = Some(Pooling::Cls);
 const GEMMA: Option<&str> = Some("google/embeddinggemma-300m");
 
-const SPARSE_QUERIES: &str = "its queries are weighed by a table (idf), which is not read; use \
-                              naver/splade-cocondenser-ensembledistil";
+const SPARSE_QUERIES: &str = "its queries are weighed by a table (idf.json), and none of its files says so; use \
+                              opensearch-project/opensearch-neural-sparse-encoding-doc-v3-gte";
 const IMAGE: &str = "it reads pictures, and this table is about texts; `ImageEmbedder` loads files \
                      with one input of whole pictures";
 const SEES: &str = "it reads pictures and texts in one decoder, which is not converted; \

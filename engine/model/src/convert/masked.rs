@@ -150,6 +150,20 @@ impl Layers {
                 _ => "RobertaForMaskedLM",
             })?,
             Family::Mpnet => roberta("MPNetForMaskedLM")?,
+            // By the authors' code, as the family's module says.
+            Family::Gte => Self {
+                class: "NewForMaskedLM",
+                size: "hidden_size",
+                dense: "lm_head.dense",
+                dense_bias: true,
+                activation: Activation::of(config, "hidden_act")?,
+                norm: "lm_head.norm",
+                norm_bias: true,
+                epsilon: config.positive_or("layer_norm_eps", 1e-12)?,
+                decoder: "lm_head.decoder.weight",
+                words: bert,
+                biases: &["lm_head.decoder.bias"],
+            },
             Family::DistilBert => Self {
                 class: "DistilBertForMaskedLM",
                 size: "dim",
