@@ -8,6 +8,7 @@ use isovec_engine::description::ModelDescription;
 use isovec_engine::engine::{Capabilities, ProviderInfo};
 use isovec_engine::maybe_send::BoxFuture;
 pub use isovec_model::bundle::next_told;
+use isovec_tokenize::Encoding;
 use serde::Serialize;
 
 use crate::batcher::{DynamicBatcher, QueueCounts};
@@ -20,8 +21,8 @@ use crate::fingerprint::Fingerprint;
 use crate::json;
 use crate::loading::Loading;
 use crate::model::encoded::Encoded;
-use crate::model::reader::Input;
 pub use crate::model::reader::Preprocessing;
+use crate::model::reader::{Input, TextReader, reads_no};
 use crate::model::{self, EmbedOptions, Item, LateText, Model, Output, Pair, Vectors};
 use crate::multi_vector::{MultiVectorEmbeddings, MultiVectorOptions, TokenVectors};
 use crate::similarity::Similarity;
@@ -126,6 +127,15 @@ impl Item for Content {
                 "texts are in one call with pairs or pictures".into(),
             ])),
         }
+    }
+
+    fn tokens(reader: &TextReader, items: &[Self], prefix: &str) -> Result<Vec<Encoding>> {
+        let texts = items.iter().map(|item| match item {
+            Self::Text(text) => Ok(text.as_str()),
+            _ => Err(reads_no("queries of this kind")),
+        });
+        let texts: Vec<&str> = texts.collect::<Result<_>>()?;
+        Item::tokens(reader, &texts, prefix)
     }
 }
 

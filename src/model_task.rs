@@ -134,7 +134,7 @@ fn has_splade(modules: &[u8]) -> bool {
 /// Whether a way of a `router_config.json` has that step.
 fn routes_to_splade(routes: &[u8]) -> bool {
     let routes = Routes::read(routes);
-    routes.is_ok_and(|routes| routes.all().any(|step| step.class.ends_with(SPLADE)))
+    routes.is_ok_and(|routes| routes.all().iter().any(|step| step.class.ends_with(SPLADE)))
 }
 
 /// The file where there is one. A model without any is an ONNX file that says nothing of a class.

@@ -266,6 +266,7 @@ pub(crate) fn with_config(
         labels: None,
         weighting: None,
         words: None,
+        query_words: None,
         late: None,
         effective,
         prompts: Prompts::new(&ModelFiles::default(), &TextConfig::default()),

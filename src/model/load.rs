@@ -587,11 +587,6 @@ fn texts_identity(
     max_length: usize,
     prompts: &Prompts,
 ) -> Vec<(&'static str, String)> {
-    let cut = match reader.limits.truncation_side {
-        TruncationSide::Start => "cut at the start",
-        TruncationSide::Middle => "cut in the middle, a quarter from the start",
-        _ => "cut at the end",
-    };
     let text = match reader.lowercase {
         true => "strip, lower-case",
         false => "strip",
@@ -599,9 +594,19 @@ fn texts_identity(
     vec![
         ("tokenizer", reader.tokenizer.identity()),
         ("text", text.to_owned()),
-        ("truncation", format!("{max_length} tokens, {cut}")),
+        ("truncation", cut(&reader.limits, max_length)),
         ("prompts", prompts.identity()),
     ]
+}
+
+/// How texts of more tokens are cut.
+pub(super) fn cut(limits: &Limits, max_length: usize) -> String {
+    let cut = match limits.truncation_side {
+        TruncationSide::Start => "cut at the start",
+        TruncationSide::Middle => "cut in the middle, a quarter from the start",
+        _ => "cut at the end",
+    };
+    format!("{max_length} tokens, {cut}")
 }
 
 /// What has to be equal for vectors to be comparable, with what is said of the way from items to tokens.

@@ -15,7 +15,7 @@ use super::encoded::Encoded;
 use super::item::OwnedItem;
 use super::reader::TextReader;
 use super::rows::{Packed, Rows};
-use super::{FlowOptions, Model, OwnCancel, Prompt};
+use super::{FlowOptions, Model, OwnCancel, Prompt, load};
 use crate::backend;
 use crate::config::TextConfig;
 use crate::error::Result;
@@ -56,11 +56,11 @@ impl QueryWords {
             TokenWeights::ById(weights) => weights.clone(),
             TokenWeights::ByToken(named) => {
                 let mut weights = vec![0.0; tokenizer.max_id() as usize + 1];
-                for (token, &weight) in named {
+                for (token, weight) in named {
                     let id = tokenizer.token_to_id(token);
                     let own = id.and_then(|id| weights.get_mut(id as usize));
                     *own.ok_or_else(|| invalid(format!("the tokenizer has no token {token:?}")))? =
-                        weight;
+                        *weight;
                 }
                 weights
             }
@@ -103,12 +103,11 @@ impl QueryWords {
         for weight in &self.weights {
             hash.update(&weight.to_le_bytes());
         }
-        let (weights, tokenizer) = (hash.finalize().to_hex(), &self.reader.tokenizer);
-        let (limits, default) = (&self.reader.limits, self.by_default);
-        format!(
-            "{weights}, {}, {limits:?}, by default {default}",
-            tokenizer.identity()
-        )
+        let (weights, tokenizer) = (hash.finalize(), self.reader.tokenizer.identity());
+        let limits = &self.reader.limits;
+        let cut = limits.max_tokens.map(|most| load::cut(limits, most));
+        let (cut, default) = (cut.unwrap_or_default(), self.by_default);
+        format!("{weights}, {tokenizer}, {cut}, by default {default}")
     }
 
     /// Whether a text with this prompt is a query.

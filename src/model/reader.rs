@@ -192,7 +192,7 @@ impl Reader {
     }
 }
 
-pub(super) fn reads_no(what: &str) -> Error {
+pub(crate) fn reads_no(what: &str) -> Error {
     Error::Config(vec![format!("the model reads no {what}")])
 }
 

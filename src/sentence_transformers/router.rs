@@ -4,12 +4,10 @@
 //! `sparse_encoder/modules/sparse_static_embedding.py`). The table is the tensor `weight` of the step's `model.safetensors`, a weight
 //! for each token id, or the file that the step's `config.json` names as its `path`: JSON, a weight for each token.
 
-use std::collections::BTreeMap;
-
 use isovec_engine::EngineError;
 use isovec_model::bundle::{ROUTER, ROUTER_CONFIG, RouteStep, Routes, SPARSE_STATIC};
 use isovec_model::safetensors::TensorSet;
-use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Folder, Module, Result, floats, join};
 
@@ -36,13 +34,7 @@ pub(crate) enum TokenWeights {
     /// By the token's id.
     ById(Vec<f32>),
     /// By the token; others have none.
-    ByToken(BTreeMap<String, f32>),
-}
-
-#[derive(Default, Deserialize)]
-#[serde(default)]
-struct TableConfig {
-    path: Option<String>,
+    ByToken(Vec<(String, f32)>),
 }
 
 impl Folder<'_> {
@@ -68,7 +60,7 @@ impl Folder<'_> {
             })?;
         let routes = Routes::read(routes).map_err(|detail| self.invalid(&file, detail))?;
         let (Some(documents), Some(queries)) = (routes.steps(DOCUMENT), routes.steps(QUERY)) else {
-            let ways: Vec<&str> = routes.names().collect();
+            let ways = routes.names();
             return Err(self.unsupported(
                 format!("{file} has the ways {}", ways.join(", ")),
                 "isovec knows a Router with the ways query and document",
@@ -100,12 +92,24 @@ impl Folder<'_> {
 
     /// The table of a `SparseStaticEmbedding`.
     fn token_weights(&self, path: &str) -> Result<TokenWeights> {
-        let config: TableConfig = self.json_in(path, "config.json")?.unwrap_or_default();
-        if let Some(named) = config.path.filter(|named| named.ends_with(".json")) {
-            let weights = self
-                .required(path, &named)
-                .or_else(|_| self.required("", &named))?;
-            return Ok(TokenWeights::ByToken(weights));
+        let config: Value = self.json_in(path, "config.json")?.unwrap_or_default();
+        let named = config["path"].as_str();
+        if let Some(named) = named.filter(|named| named.ends_with(".json")) {
+            let inside = join(path, named);
+            let file = match self.files.contains_key(&inside) {
+                true => inside,
+                false => named.to_owned(),
+            };
+            let Value::Object(table) = self.required("", &file)? else {
+                return Err(self.invalid(&file, "it is no table of tokens"));
+            };
+            let weight = |(token, weight): (String, Value)| {
+                let weight = weight.as_f64().unwrap_or(f64::NAN) as f32;
+                (token, weight)
+            };
+            return Ok(TokenWeights::ByToken(
+                table.into_iter().map(weight).collect(),
+            ));
         }
         let file = join(path, "model.safetensors");
         let bytes = self

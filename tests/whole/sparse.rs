@@ -496,9 +496,9 @@ fn what_decides_a_weight_is_in_the_fingerprint() {
         let loaded = load(source(model, weighing), EmbeddingConfig::default()).unwrap();
         loaded.fingerprint().clone()
     };
-    let modern = sparse::all().into_iter();
-    let modern = modern.filter(|(class, _)| *class == "ModernBertForMaskedLM");
-    let (_, modern) = modern.last().unwrap();
+    let mut all = sparse::all().into_iter();
+    let modern = all.find(|(class, _)| *class == "ModernBertForMaskedLM");
+    let (_, modern) = modern.unwrap();
     let first = fingerprint(&modern, MAX);
     assert_eq!(first, fingerprint(&modern.clone(), MAX));
     let relu = modern.clone().with("classifier_activation", "relu");

@@ -300,11 +300,7 @@ fn what_is_wrong_with_the_ways_is_named() {
         refused(with_weights(&values, &[words]), "InvalidModel", shown);
         refused(with_weights(&values, &[words]), "InvalidModel", "token 7");
     }
-    refused(
-        with_weights(&vec![1.0; 3], &[3]),
-        "InvalidModel",
-        "there are 3",
-    );
+    refused(with_weights(&[1.0; 3], &[3]), "InvalidModel", "there are 3");
     let more = words + 1;
     refused(
         with_weights(&vec![1.0; more], &[more]),

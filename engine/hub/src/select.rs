@@ -197,6 +197,17 @@ mod tests {
             let tensors = [("a".to_owned(), shard)].into();
             assert_eq!(chosen.weights, Weights::Shards { index, tensors });
         }
+        // What leads out of the model is not looked for.
+        let outside = |path: &str| {
+            assert_eq!(path, "modules.json");
+            Some(br#"[{"path": "../..", "type": "a.Router"}]"#.to_vec())
+        };
+        let there = listing(&["../../router_config.json", "modules.json", SAFETENSORS]);
+        let chosen = FileSelection::embedding().choose("a/b", &there, &outside);
+        assert_eq!(
+            chosen.expect("all there").files,
+            [SAFETENSORS, "modules.json"]
+        );
         // The ways are asked for before anything of the transformer is.
         let listing = listing(&["modules.json", "router_config.json"]);
         let known = Listed {

@@ -137,11 +137,8 @@ pub(super) fn modules(known: &dyn Known) -> Result<Vec<String>, Stop> {
     };
     let mut wanted = Vec::new();
     // The root's files are wanted in any case.
-    for module in list
-        .iter()
-        .chain(&others)
-        .filter(|module| path_fault(&module.path).is_none())
-    {
+    let modules = list.iter().chain(&others);
+    for module in modules.filter(|module| path_fault(&module.path).is_none()) {
         wanted.extend(module.files().into_iter().map(|file| module.file(file)));
     }
     // A folder's path may be as long as a path may be.
@@ -215,9 +212,9 @@ fn steps(known: &dyn Known) -> Result<Option<Steps>, Stop> {
         list,
         ..Steps::default()
     };
-    let first = steps.list.first();
-    if let Some(router) = first.filter(|first| first.class() == ROUTER) {
-        let (folder, file) = (router.path.clone(), router.file(ROUTER_CONFIG));
+    let router = steps.list.first().filter(|first| first.class() == ROUTER);
+    let router = router.map(|router| (router.path.clone(), router.file(ROUTER_CONFIG)));
+    if let Some((folder, file)) = router.filter(|(_, file)| path_fault(file).is_none()) {
         // Loading says that it is missing.
         if let Some(bytes) = content(known, &file)? {
             let routes = Routes::read(&bytes).map_err(|detail| wrong(&file, detail))?;
@@ -230,7 +227,8 @@ fn steps(known: &dyn Known) -> Result<Option<Steps>, Stop> {
                 .iter()
                 .map(|own| step(&folder, own.folder, own.class))
                 .collect();
-            let others = routes.all().filter(|other| !documents.contains(other));
+            let others = routes.all().into_iter();
+            let others = others.filter(|other| !documents.contains(other));
             steps.others = others
                 .map(|own| step(&folder, own.folder, own.class))
                 .collect();
