@@ -104,9 +104,11 @@ async function sound(context, why, versions = [original]) {
       const stamp = response.headers.get("isovec-stamp");
       entries.push(kind === "piece" ? { kind, names, stamp, hash: await hash(await response.arrayBuffer()) } : { kind, names, json: await response.json().catch(() => ({})) });
     }
-    return { entries, list: await isovec.cache.list() };
+    return entries;
   });
-  const seen = await within(`${why}: a look at the cache`, look);
+  const entries = await within(`${why}: what is kept`, look);
+  const list = await within(`${why}: the cache's list`, page.evaluate(() => isovec.cache.list()));
+  const seen = { entries, list };
   await within("the end of a tab", page.close());
   const nameOf = (url) => new URL(url).pathname.slice("/model/".length);
   const states = new Map(seen.entries.filter(({ kind }) => kind === "file").map(({ names, json }) => [names[0], json]));
