@@ -371,6 +371,26 @@ impl Folder<'_> {
         })
     }
 
+    /// The content of a file that has to be there.
+    fn present(&self, path: &str, hint: &str) -> Result<&Bytes> {
+        self.files
+            .get(path)
+            .ok_or_else(|| EngineError::MissingFile {
+                origin: self.origin.to_owned(),
+                file: path.to_owned(),
+                hint: hint.to_owned(),
+            })
+    }
+
+    /// The tensors of a step, and their name in messages.
+    fn tensors(&self, path: &str, hint: &str) -> Result<(String, TensorSet)> {
+        let file = join(path, "model.safetensors");
+        let content = self.present(&file, hint)?.clone();
+        let origin = format!("{}: {file}", self.origin);
+        let tensors = TensorSet::from_files(&origin, vec![(file, content.into())])?;
+        Ok((origin, tensors))
+    }
+
     /// The transformer's folder: the first step has to be one.
     fn transformer<'m>(&self, modules: &'m [Module]) -> Result<&'m str> {
         match modules.first() {
@@ -573,19 +593,8 @@ impl Folder<'_> {
                 return Err(self.unsupported(reason, "isovec has Identity, Tanh, ReLU and Sigmoid"));
             }
         };
-        let weights = join(path, "model.safetensors");
-        let bytes = self
-            .files
-            .get(&weights)
-            .ok_or_else(|| EngineError::MissingFile {
-                origin: self.origin.to_owned(),
-                file: weights.clone(),
-                hint: "isovec reads no pickled weights; save the model again with safetensors"
-                    .into(),
-            })?;
-        let origin = format!("{}: {weights}", self.origin);
-        let tensors =
-            TensorSet::from_files(&origin, vec![(weights.clone(), bytes.clone().into())])?;
+        let hint = "isovec reads no pickled weights; save the model again with safetensors";
+        let (origin, tensors) = self.tensors(path, hint)?;
         let shape = [config.out_features, config.in_features];
         let weight = floats(&origin, &tensors, "linear.weight", &shape)?;
         let bias = config

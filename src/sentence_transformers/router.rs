@@ -5,15 +5,12 @@
 //! for each token id, or the file that the step's `config.json` names as its `path`: JSON, a weight for each token.
 
 use isovec_engine::EngineError;
-use isovec_model::bundle::{ROUTER, ROUTER_CONFIG, RouteStep, Routes, SPARSE_STATIC};
-use isovec_model::safetensors::TensorSet;
+use isovec_model::bundle::{
+    DOCUMENT, QUERY, ROUTER, ROUTER_CONFIG, RouteStep, Routes, SPARSE_STATIC,
+};
 use serde_json::Value;
 
 use super::{Folder, Module, Result, floats, join};
-
-/// The ways of texts to search in and of texts to search with.
-const DOCUMENT: &str = "document";
-const QUERY: &str = "query";
 
 /// The tensor of a table.
 const WEIGHT: &str = "weight";
@@ -50,14 +47,8 @@ impl Folder<'_> {
             return Ok((modules, None));
         };
         let (root, file) = (router.path.clone(), join(&router.path, ROUTER_CONFIG));
-        let routes = self
-            .files
-            .get(&file)
-            .ok_or_else(|| EngineError::MissingFile {
-                origin: self.origin.to_owned(),
-                file: file.clone(),
-                hint: "The Router in modules.json needs it; take all of the model's files".into(),
-            })?;
+        let hint = "The Router in modules.json needs it; take all of the model's files";
+        let routes = self.present(&file, hint)?;
         let routes = Routes::read(routes).map_err(|detail| self.invalid(&file, detail))?;
         let (Some(documents), Some(queries)) = (routes.steps(DOCUMENT), routes.steps(QUERY)) else {
             let ways = routes.names();
@@ -111,17 +102,8 @@ impl Folder<'_> {
                 table.into_iter().map(weight).collect(),
             ));
         }
-        let file = join(path, "model.safetensors");
-        let bytes = self
-            .files
-            .get(&file)
-            .ok_or_else(|| EngineError::MissingFile {
-                origin: self.origin.to_owned(),
-                file: file.clone(),
-                hint: "It has the weights of a query's words; take all of the model's files".into(),
-            })?;
-        let origin = format!("{}: {file}", self.origin);
-        let tensors = TensorSet::from_files(&origin, vec![(file, bytes.clone().into())])?;
+        let hint = "It has the weights of a query's words; take all of the model's files";
+        let (origin, tensors) = self.tensors(path, hint)?;
         let shape = tensors.get(WEIGHT).map(|tensor| tensor.shape.clone());
         match shape.as_deref() {
             Some([words]) => floats(&origin, &tensors, WEIGHT, &[*words]).map(TokenWeights::ById),

@@ -3,7 +3,7 @@
 use isovec_engine::error::EngineError;
 use serde::Deserialize;
 
-use super::router::{ROUTER, ROUTER_CONFIG, Routes, SPARSE_STATIC};
+use super::router::{DOCUMENT, ROUTER, ROUTER_CONFIG, Routes, SPARSE_STATIC};
 use super::{
     CONFIG, DESCRIPTION, Known, MODULES, Need, Presence, Question, Stop, TOKENIZER_CONFIG,
     TOKENIZERS, content, is_there,
@@ -19,9 +19,6 @@ const MAX_MODULES: usize = 64;
 
 /// The classes of a step that is a transformer. Its weights are chosen apart.
 const TRANSFORMERS: [&str; 2] = ["Transformer", "MLMTransformer"];
-
-/// The way of texts to search in.
-const DOCUMENTS: &str = "document";
 
 /// The class of a step whose folder has the whole model in it: a tokenizer, and a table of tokens' vectors.
 const STATIC: &str = "StaticEmbedding";
@@ -218,7 +215,7 @@ fn steps(known: &dyn Known) -> Result<Option<Steps>, Stop> {
         // Loading says that it is missing.
         if let Some(bytes) = content(known, &file)? {
             let routes = Routes::read(&bytes).map_err(|detail| wrong(&file, detail))?;
-            let documents = routes.steps(DOCUMENTS).unwrap_or_default();
+            let documents = routes.steps(DOCUMENT).unwrap_or_default();
             let step = |folder: &str, path: &str, class: &str| Module {
                 path: join(folder, path),
                 r#type: class.to_owned(),

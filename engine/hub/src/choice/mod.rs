@@ -32,7 +32,7 @@ use describe::join;
 use isovec_engine::error::{EngineError, Result};
 
 pub use describe::HEADS_OF_M3;
-pub use router::{ROUTER, ROUTER_CONFIG, RouteStep, Routes, SPARSE_STATIC};
+pub use router::{DOCUMENT, QUERY, ROUTER, ROUTER_CONFIG, RouteStep, Routes, SPARSE_STATIC};
 pub use told::next_told;
 pub use weights::{HALF_ONNX_FILE, ONNX_FILES, SAFETENSORS, SAFETENSORS_INDEX, Weights, shards_of};
 

@@ -9,6 +9,10 @@ use serde_json::Value;
 pub const ROUTER: &str = "Router";
 /// The file of the ways.
 pub const ROUTER_CONFIG: &str = "router_config.json";
+/// The way of texts to search in.
+pub const DOCUMENT: &str = "document";
+/// The way of texts to search with.
+pub const QUERY: &str = "query";
 /// The class of a step that gives each token of a text its weight in a table.
 pub const SPARSE_STATIC: &str = "SparseStaticEmbedding";
 

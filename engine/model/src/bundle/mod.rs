@@ -7,7 +7,9 @@ mod prune;
 mod rows;
 mod told;
 
-pub use isovec_hub::choice::{ROUTER, ROUTER_CONFIG, RouteStep, Routes, SPARSE_STATIC};
+pub use isovec_hub::choice::{
+    DOCUMENT, QUERY, ROUTER, ROUTER_CONFIG, RouteStep, Routes, SPARSE_STATIC,
+};
 pub use load::{
     from_bytes, from_contents, from_contents_within, from_files, from_files_within, from_folder,
     from_folder_within,
