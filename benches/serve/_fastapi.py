@@ -1,6 +1,7 @@
 """The server that many write themselves: FastAPI around `SentenceTransformer.encode` on ONNX Runtime, in the dialect of OpenAI.
 
     MODEL=FOLDER uvicorn --app-dir benches/serve _fastapi:app    # FOLDER has model.onnx
+    DEVICE=cuda MODEL=FOLDER uvicorn …                           # by PyTorch on a GPU; with HALF=1 in f16
 """
 
 from __future__ import annotations
@@ -11,7 +12,12 @@ from fastapi import FastAPI
 from pydantic import BaseModel
 from sentence_transformers import SentenceTransformer
 
-model = SentenceTransformer(os.environ["MODEL"], backend="onnx", model_kwargs={"file_name": "model.onnx"})
+if device := os.environ.get("DEVICE"):
+    model = SentenceTransformer(os.environ["MODEL"], device=device)
+    if os.environ.get("HALF"):
+        model.half()
+else:
+    model = SentenceTransformer(os.environ["MODEL"], backend="onnx", model_kwargs={"file_name": "model.onnx"})
 app = FastAPI()
 
 

@@ -3,6 +3,7 @@
     python3 -m venv peers && peers/bin/pip install -r benches/serve/peers.txt     # some 6 GB: PyTorch with its GPU libraries
     peers/bin/python benches/serve/peers.py export MODEL EXPORTED
     peers/bin/python benches/serve/peers.py PROGRAM MODEL EXPORTED
+    peers/bin/python benches/serve/peers.py PROGRAM MODEL gpu        # on an NVIDIA GPU, beside PyTorch: needs only fastapi and wrk
 
 PROGRAM is `isovec` (`cargo build --release -p isovec-cli`), MODEL the folder of all-MiniLM-L6-v2 as it is published, and EXPORTED
 what the second line wrote by PyTorch: both peers read the same ONNX file. All answer `POST …/embeddings` in the dialect of OpenAI,
@@ -51,19 +52,29 @@ def contestants(program: str, model: str, exported: str) -> list[Contestant]:
         name = ", ".join(["isovec", engine, *more[1:]])
         return Contestant(name, [program, "serve", *options], "/v1/embeddings", "/health/ready")
 
+    def fastapi(name: str, folder: str, **environment: str) -> Contestant:
+        command = [sys.executable, "-m", "uvicorn", "--app-dir", str(HERE), "_fastapi:app", "--port", str(PORT), "--no-access-log"]
+        return Contestant(f"FastAPI, {name}", command, "/v1/embeddings", "/health", environment | {"MODEL": folder})
+
+    if exported == "gpu":
+        return [
+            isovec("webgpu"),
+            isovec("onnxruntime", "--preset", "gpu"),
+            fastapi("sentence-transformers on CUDA", model, DEVICE="cuda"),
+            fastapi("the same in f16", model, DEVICE="cuda", HALF="1"),
+        ]
     beside = Path(sys.executable).parent
     infinity = [
         # It finds a model's ONNX file by a name that is relative to the folder it runs in.
         *(str(beside / "infinity_emb"), "v2", "--model-id", ".", "--served-model-name", "m", "--pooling-method", "mean"),
         *("--engine", "optimum", "--device", "cpu", "--port", str(PORT), "--no-bettertransformer"),
     ]
-    fastapi = [str(beside / "uvicorn"), "--app-dir", str(HERE), "_fastapi:app", "--port", str(PORT), "--no-access-log"]
     return [
         isovec("portable", "--preset", "high-throughput"),
         isovec("portable"),
         isovec("onnxruntime"),
         Contestant("infinity, optimum", infinity, "/embeddings", "/health", {"DO_NOT_TRACK": "1"}, exported),
-        Contestant("FastAPI, sentence-transformers", fastapi, "/v1/embeddings", "/health", {"MODEL": exported}),
+        fastapi("sentence-transformers", exported),
     ]
 
 

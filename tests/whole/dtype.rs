@@ -76,8 +76,8 @@ fn minilm_in_small_weights_keeps_its_vectors_on_every_engine() {
         for which in engines() {
             // A processor that plays a GPU is slow: a second for a few texts.
             let reference = match which {
-                Which::WebGpu => all.some(30),
-                _ => all.clone(),
+                Which::WebGpu => all.some(15),
+                _ => all.some(60),
             };
             let embedder = load(&place, which, EmbeddingConfig::default());
             let got = embedder.embed(&reference.texts).unwrap();

@@ -58,7 +58,7 @@ fn minilm_with_fewer_tokens_gives_the_same_bits_on_every_engine() {
     let Some(model) = minilm() else {
         return;
     };
-    let corpus: Vec<String> = Reference::minilm().some(30).texts;
+    let corpus: Vec<String> = Reference::minilm().some(15).texts;
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("small");
     let report = trimmed(&model, &place, &corpus);

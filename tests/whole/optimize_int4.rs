@@ -11,6 +11,9 @@ use isovec_test_models::checkpoint::Stored;
 use isovec_test_models::models::bert_of;
 use isovec_test_support::{Which, engines, minilm, mixed_texts, written_with_tiny_files};
 
+/// Texts to calibrate MiniLM with: every matrix is tried with each of them, so that few have to do.
+const FEW: usize = 12;
+
 #[test]
 fn four_bits_take_few_bytes_and_all_engines_expand_them_alike() {
     let (folder, original) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
@@ -104,10 +107,9 @@ fn minilm_in_four_bits_has_a_seventh_of_the_bytes_and_loses_less_with_texts() {
             quality.recall_at_10.unwrap(),
         )
     };
-    // Texts that have nothing in common with those that are compared, and some of the latter. Every matrix is tried with each
-    // text, so that few have to do.
+    // Texts that have nothing in common with those that are compared, and some of the latter.
     let other = made("other", paragraphs());
-    let own = made("own", Reference::minilm().some(24).texts);
+    let own = made("own", Reference::minilm().some(FEW).texts);
     assert!(other.0 < 0.02 && other.1 > 0.85, "{other:?}");
     assert!(own.0 < other.0, "{own:?} {other:?}");
 }
@@ -125,6 +127,6 @@ fn paragraphs() -> Vec<String> {
     let lines = pages.flat_map(|page| page.lines().map(str::to_owned).collect::<Vec<_>>());
     lines
         .filter(|line| line.len() > 60 && line.starts_with(char::is_alphabetic))
-        .take(24)
+        .take(FEW)
         .collect()
 }

@@ -132,11 +132,12 @@ fn minilm_in_int8_keeps_the_bounds() {
     let Some(model) = minilm().filter(|_| here()) else {
         return;
     };
-    let reference = Reference::minilm();
+    // Short ones and long ones; three models are made of them, and each is compared.
+    let texts = Reference::minilm().some(40).texts;
     let folder = tempfile::tempdir().unwrap();
     for activations in [Activations::Static, Activations::Dynamic] {
         let place = folder.path().join(format!("{activations:?}"));
-        let report = made(&model, &place, int8(activations, &reference.texts));
+        let report = made(&model, &place, int8(activations, &texts));
         let quality = report.quality.as_ref().unwrap();
         let (worst, mean) = (quality.cosine_worst.unwrap(), quality.cosine_mean.unwrap());
         println!(
@@ -147,14 +148,15 @@ fn minilm_in_int8_keeps_the_bounds() {
             worst >= 0.985 && mean >= 0.997 && worst < 0.9999,
             "{quality:?}"
         );
-        assert!(report.bytes < 27_000_000, "{report:?}");
+        // Two of its products in f32 take 3.5 MB.
+        assert!(report.bytes < 28_000_000, "{report:?}");
         let kept = report.products.iter().filter(|product| !product.int8);
         assert!(kept.clone().count() <= 2);
         assert!(kept.clone().all(|product| product.reason.contains("dB")));
         // Scaled by the weights alone, more is lost.
         if activations == Activations::Static {
             let place = folder.path().join("plain");
-            let options = int8(activations, &reference.texts).with_smooth(0.0);
+            let options = int8(activations, &texts).with_smooth(0.0);
             let plain = made(&model, &place, options);
             let mean = |report: &Report| {
                 let products = report.products.iter().filter_map(|product| product.sqnr);

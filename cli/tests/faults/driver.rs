@@ -14,7 +14,7 @@ pub(crate) const KINDS: [&str; 7] = [
 ];
 
 /// Of so many pairs of a call and a fault one is tried, where not all are.
-const SAMPLE: usize = 2;
+const SAMPLE: usize = 4;
 
 /// A run of the program, its files, and what may be found of them.
 pub(crate) trait Case {

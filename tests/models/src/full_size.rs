@@ -18,7 +18,8 @@ pub const ALL: [(&str, Make); 4] = [
     ("ModernBERT-base", modernbert_base),
 ];
 
-fn bert_base() -> Checkpoint {
+/// bert-base-uncased.
+pub fn bert_base() -> Checkpoint {
     bert_like(
         11,
         json!({

@@ -192,23 +192,10 @@ pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-/// All indices of a shape, the last axis fastest.
-pub(crate) fn indices(shape: &[usize]) -> impl Iterator<Item = Vec<usize>> + use<> {
-    let shape = shape.to_vec();
-    let strides = strides(&shape);
-    (0..shape.iter().product::<usize>()).map(move |flat| {
-        strides
-            .iter()
-            .zip(&shape)
-            .map(|(stride, extent)| flat / stride % extent)
-            .collect()
-    })
-}
-
 /// The places of a shape's elements in several tensors at once, each by its own strides, the last
 /// axis fastest.
 #[derive(Debug)]
-struct Walk<const N: usize> {
+pub(crate) struct Walk<const N: usize> {
     extents: Vec<usize>,
     strides: [Vec<usize>; N],
     at: Vec<usize>,
@@ -218,7 +205,7 @@ struct Walk<const N: usize> {
 
 impl<const N: usize> Walk<N> {
     /// The shape's elements can be counted.
-    fn new(shape: &[usize], strides: [Vec<usize>; N]) -> Self {
+    pub(crate) fn new(shape: &[usize], strides: [Vec<usize>; N]) -> Self {
         Self {
             extents: shape.to_vec(),
             strides,

@@ -7,6 +7,7 @@
 use std::slice::{Chunks, ChunksMut};
 
 use super::error::{ratio, squares};
+use super::round::whole_within;
 
 /// The largest quantised magnitude. -128 has no counterpart, so it is not used.
 const LARGEST: f32 = 127.0;
@@ -77,7 +78,7 @@ pub(super) fn scales(values: &[f32], channels: Channels) -> Vec<f32> {
 
 /// A value as a multiple of a scale, rounded to nearest.
 fn nearest(value: f32, scale: f32) -> i8 {
-    (value / scale).round_ties_even().clamp(-LARGEST, LARGEST) as i8
+    whole_within(value / scale, -LARGEST, LARGEST) as i8
 }
 
 /// The values as multiples of their channel's scale; `first` is the place of the first of them in

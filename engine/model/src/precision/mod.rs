@@ -26,6 +26,7 @@ mod half;
 mod int8;
 mod narrow;
 mod planes;
+mod round;
 mod source;
 mod tensor;
 mod widen;

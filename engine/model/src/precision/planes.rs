@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 use half::f16;
 use isovec_engine::error::{EngineError, Result};
 
+use super::round::whole_within;
+
 /// Values of a block.
 pub const BLOCK: usize = 64;
 
@@ -392,9 +394,7 @@ pub fn nearest(value: f32, scale: f32, bits: u8) -> u8 {
         true => zero,
         false => {
             let most = f32::from((1u16 << bits) - 1);
-            (value / scale + f32::from(zero))
-                .round_ties_even()
-                .clamp(0.0, most) as u8
+            whole_within(value / scale + f32::from(zero), 0.0, most) as u8
         }
     }
 }
@@ -419,7 +419,7 @@ fn scale(values: &[f32; BLOCK], weights: &[f32; BLOCK], layout: Layout) -> f16 {
         // In eight sums, which the compiler may compute at once.
         for (values, weights) in values.chunks_exact(8).zip(weights.chunks_exact(8)) {
             for (at, error) in errors.iter_mut().enumerate() {
-                let n = (values[at] * by + zero).round_ties_even().clamp(0.0, most);
+                let n = whole_within(values[at] * by + zero, 0.0, most);
                 let off = values[at] - step * (n - zero);
                 *error += weights[at] * off * off;
             }

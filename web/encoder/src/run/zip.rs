@@ -1,5 +1,6 @@
 //! Functions of two or three numbers, walked through matrices by their strides.
 
+use crate::constant;
 use crate::node::Binary;
 
 /// Columns of one operand for one row of the result.
@@ -11,29 +12,27 @@ pub(super) struct Walk<'a> {
     pub(super) strides: &'a [usize],
 }
 
-impl Walk<'_> {
-    /// The run of the last extent at the outer index `at`.
-    fn start(&self, at: &[usize]) -> usize {
-        at.iter().zip(self.strides).map(|(i, s)| i * s).sum()
-    }
+/// The last axis with more than one place: nothing is walked along those behind it. A result without one is one number.
+fn last(extents: &[usize]) -> Option<usize> {
+    extents.iter().rposition(|&extent| extent != 1)
 }
 
-/// Calls `run` with where each operand's run of the last extent starts, in order.
+/// Calls `run` with where each operand's run of the [`last`] axis starts, in order.
 fn runs<const N: usize>(extents: &[usize], walks: [Walk<'_>; N], mut run: impl FnMut([usize; N])) {
-    let outer = &extents[..extents.len().saturating_sub(1)];
-    for at in crate::constant::indices(outer) {
-        run(walks.map(|walk| walk.start(&at)));
+    let outer = &extents[..last(extents).unwrap_or(0)];
+    if outer.iter().all(|&extent| extent == 1) {
+        return run([0; N]);
     }
+    let strides = walks.map(|walk| walk.strides[..outer.len()].to_vec());
+    constant::Walk::new(outer, strides).for_each(run);
 }
 
-/// The last extent and, for each operand, the step along it. A result without extents is one
-/// number.
+/// The extent of the [`last`] axis and, for each operand, the step along it.
 fn inner<const N: usize>(extents: &[usize], walks: [Walk<'_>; N]) -> (usize, [usize; N]) {
-    let length = extents.last().copied().unwrap_or(1);
-    (
-        length,
-        walks.map(|walk| walk.strides.last().copied().unwrap_or(0)),
-    )
+    match last(extents) {
+        Some(at) => (extents[at], walks.map(|walk| walk.strides[at])),
+        None => (1, [0; N]),
+    }
 }
 
 /// `out = f(a, b)` for one row.
@@ -161,5 +160,19 @@ mod tests {
         let mut one = [0.0];
         zip(Binary::Add, &[], alone, alone, &mut one);
         assert_eq!(one, [14.0]);
+        // Axes of one place behind the last that has more, before it and between.
+        let behind = Walk {
+            values: &values,
+            strides: &[5, 1, 7, 3, 9],
+        };
+        copy(&[1, 3, 1, 2, 1], behind, &mut out);
+        assert_eq!(out, [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]);
+        let column = Walk {
+            values: &[10.0, 20.0, 30.0],
+            strides: &[0, 1, 0, 0, 0],
+        };
+        // Where the first is 0, the second of the others.
+        select(&[1, 3, 1, 2, 1], [behind, column, behind], &mut out);
+        assert_eq!(out, [0.0, 10.0, 20.0, 20.0, 30.0, 30.0]);
     }
 }

@@ -1,7 +1,10 @@
 //! all-MiniLM-L6-v2 on a GPU in f32 and in f16, with and without subgroups, by turns: how long runs take, how many
 //! bytes the weights and the results take on the device, and how far the vectors are from those in f32. With a library
 //! of ONNX Runtime that has CUDA, and a GPU for it, that computes the same behind them, by turns of its own: by isovec's
-//! engine, with and without TF32, and by a session as a careful user runs it. Run it with `cargo xtask bench gpu`.
+//! engine, with and without TF32, and by a session as a careful user runs it. Then other models, without that session.
+//! Run it with `cargo xtask bench gpu`, or a part of it by its name: `cargo xtask bench gpu -- models`.
+
+mod models;
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -39,6 +42,21 @@ const WAYS: [(&str, bool, bool); 4] = [
 ];
 
 fn main() -> Result<(), AnyError> {
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
+    if wants("minilm") {
+        of_minilm()?;
+    }
+    if wants("models") {
+        models::all()?;
+    }
+    Ok(())
+}
+
+fn of_minilm() -> Result<(), AnyError> {
     let model = minilm()?;
     let mut bundle = bundle::from_folder(&model, &BundleOptions::default())?;
     attach_head(&mut bundle, &HeadSpec::new(Pooling::Mean, true))?;
@@ -137,8 +155,14 @@ fn load(bundle: &ModelBundle, f16: bool, subgroups: bool) -> Result<GpuEngine, A
     )?)
 }
 
-/// The vectors of texts from all parts of the vocabulary.
+/// The vectors of texts whose tokens are from all over the vocabulary.
 fn vectors(engine: &dyn Engine, rows: usize, length: usize) -> Result<Vec<f32>, AnyError> {
+    let output = engine.run_blocking(text(engine, rows, length)?, &Cancel::new())?;
+    Ok(output.outputs[0].tensor.as_slice::<f32>()?.to_vec())
+}
+
+/// So many texts of so many tokens.
+fn text(engine: &dyn Engine, rows: usize, length: usize) -> Result<Batch, AnyError> {
     let mut batch = Batch {
         row_lengths: vec![length; rows],
         ..Batch::default()
@@ -152,13 +176,12 @@ fn vectors(engine: &dyn Engine, rows: usize, length: usize) -> Result<Vec<f32>, 
         let tensor = Tensor::from_slice(&[rows, length], &values)?;
         batch.inputs.push(NamedTensor::new(&*input.name, tensor));
     }
-    let output = engine.run_blocking(batch, &Cancel::new())?;
-    Ok(output.outputs[0].tensor.as_slice::<f32>()?.to_vec())
+    Ok(batch)
 }
 
 /// The token at a place of a batch.
 fn id(at: usize) -> i64 {
-    (at * 7919 % 30_000) as i64
+    (at * 7919 % 15_000) as i64
 }
 
 /// The largest L2 distance of two texts' vectors.
