@@ -442,7 +442,7 @@ impl Model {
         options: &FlowOptions,
         scope: &Scope,
     ) -> Result<Rows> {
-        let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
+        let (lead, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         let mut rows = self.new_rows(items.len(), prompt)?;
         let mut spare = Batch {
@@ -451,7 +451,7 @@ impl Model {
         };
         for (index, window) in items.chunks(I::WINDOW).enumerate() {
             let start = index * I::WINDOW;
-            let encode = |items: &[I]| I::encode(self, items, &prefix);
+            let encode = |items: &[I]| Ok(lead.adapt(I::encode(self, items, &lead)?));
             let since = Instant::now();
             let span = scope.span(Stage::Tokenize);
             let encodings = backend::in_slices_blocking("tokenising", window, &cancel.0, encode)?;

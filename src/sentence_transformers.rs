@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use half::{bf16, f16};
 use isovec_engine::EngineError;
-use isovec_model::convert::is_model2vec;
+use isovec_model::convert::{Family, family, is_model2vec};
 use isovec_model::head::{Activation, Dense, Pooling};
 use isovec_model::safetensors::{SourceDType, TensorSet};
 use isovec_model::sparse::{Over, Splade};
@@ -195,6 +195,9 @@ fn max_length(
 
 /// The class of a step that looks a vector up for each token, and takes their mean.
 const STATIC: &str = "StaticEmbedding";
+
+/// The class that jina-embeddings-v3 brings with it: a Transformer that chooses an adapter by the name of a task.
+const OWN_TRANSFORMER: &str = "custom_st.Transformer";
 
 /// The class of a step that pools the numbers of words.
 const SPLADE: &str = "SpladePooling";
@@ -397,12 +400,21 @@ impl Folder<'_> {
             Some(module) if matches!(module.class(), Some("Transformer" | "MLMTransformer" | STATIC)) => {
                 Ok(&module.path)
             }
+            Some(module) if module.r#type == OWN_TRANSFORMER && self.has_adapters(&module.path) => {
+                Ok(&module.path)
+            }
             Some(module) => Err(self.unsupported(
                 format!("its first step is {}, which is not a transformer that isovec knows", module.r#type),
                 "Choose a model whose modules.json begins with the Transformer or the StaticEmbedding of sentence_transformers",
             )),
             None => Err(self.invalid("modules.json", "it names no step")),
         }
+    }
+
+    /// Whether the transformer is one whose own code does nothing but choose an adapter.
+    fn has_adapters(&self, transformer: &str) -> bool {
+        let config = self.files.get(&join(transformer, "config.json"));
+        config.is_some_and(|config| matches!(family(self.origin, config), Ok(Family::JinaV3)))
     }
 
     /// How words are weighed, where a step does that.

@@ -1119,13 +1119,8 @@ pub(crate) struct JobPlan {
     #[arg(long, value_name = "NAME=VALUE")]
     pub(crate) cost: Vec<String>,
 
-    /// Numbers of texts.
-    #[arg(
-        long,
-        value_name = "N,…",
-        value_delimiter = ',',
-        default_value = "1000000,10000000,100000000,1000000000"
-    )]
+    /// Numbers of texts [default: 1000000,10000000,100000000,1000000000, as far as they can be simulated].
+    #[arg(long, value_name = "N,…", value_delimiter = ',')]
     pub(crate) texts: Vec<u64>,
 
     /// Numbers of workers: processes, each with as many threads as the spec says.
@@ -1308,9 +1303,13 @@ pub(crate) struct Route {
     #[cfg(feature = "tls")]
     pub(crate) trust: Option<PathBuf>,
 
-    /// The address and the port to listen on; port 0 is any that is free.
-    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000")]
-    pub(crate) listen: std::net::SocketAddr,
+    /// The address to listen on; 0.0.0.0 and :: are all of the machine's.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) host: std::net::IpAddr,
+
+    /// The port; 0 is any that is free.
+    #[arg(long, value_name = "N", default_value_t = 8000)]
+    pub(crate) port: u16,
 
     #[command(flatten)]
     #[cfg(feature = "tls")]

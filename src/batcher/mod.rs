@@ -313,7 +313,7 @@ impl Owner {
     ) -> Result<Rows> {
         let core = &self.0;
         let model = &core.model;
-        let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
+        let (lead, prompt) = model.prompts.resolve(&options.prompt)?;
         let part = model.batching.max_queue / PART_OF_QUEUE;
         let few = (VALUES / model.dim.max(1)).max(1);
         let share = part.clamp(1, SHARE.min(I::WINDOW).min(few));
@@ -328,8 +328,8 @@ impl Owner {
             if window.is_empty() {
                 break;
             }
-            let (encoder, prefix) = (Arc::clone(model), prefix.clone());
-            let encode = move |items: &[I]| I::encode(&encoder, items, &prefix);
+            let (encoder, lead) = (Arc::clone(model), lead.clone());
+            let encode = move |items: &[I]| Ok(lead.adapt(I::encode(&encoder, items, &lead)?));
             let since = Instant::now();
             let span = scope.span(Stage::Tokenize);
             let encodings =

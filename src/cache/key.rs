@@ -123,6 +123,11 @@ impl Scope {
         Self(blake3::keyed_hash(&self.0, part.as_bytes()).into())
     }
 
+    /// The same of texts that an adapter reads, by its number.
+    pub(crate) fn adapted(&self, adapter: u32) -> Self {
+        self.also(&format!("adapter {adapter}"))
+    }
+
     /// The key of a text as the tokenizer is given it, prompt included.
     pub(crate) fn key(&self, text: &str) -> Key {
         Key(blake3::keyed_hash(&self.0, text.as_bytes()).into())

@@ -26,7 +26,7 @@ use crate::config::EmbeddingCacheConfig;
 use crate::effective::EffectiveConfig;
 use crate::error::{Error, Result};
 use crate::model::rows::Rows;
-use crate::model::{FlowOptions, Item, Model, OwnCancel, OwnedItem};
+use crate::model::{FlowOptions, Item, Lead, Model, OwnCancel, OwnedItem};
 use crate::stats::EmbeddingCacheStats;
 use memory::Memory;
 
@@ -120,13 +120,13 @@ impl EmbeddingCache {
         items: Vec<I>,
         options: &FlowOptions,
     ) -> Result<Looked<I>> {
-        let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
+        let (lead, prompt) = model.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         cancel.0.check()?;
         let mut rows = model.new_rows(items.len(), prompt)?;
         let items = Arc::new(items);
         let keys = self
-            .keys(&items, prefix, model.reader.lowercase(), &cancel.0)
+            .keys(&items, lead, model.reader.lowercase(), &cancel.0)
             .await?;
         let mut missing = self.at_hand(&keys, &mut rows);
         self.on_the_shelf(&mut missing, &mut rows).await;
@@ -208,13 +208,13 @@ impl EmbeddingCache {
     async fn keys<I: OwnedItem>(
         &self,
         items: &Arc<Vec<I>>,
-        prefix: String,
+        lead: Lead,
         lowercase: bool,
         cancel: &Cancel,
     ) -> Result<Vec<Key>> {
-        let scope = self.scope.clone();
+        let scope = lead.scope(&self.scope);
         let all = Arc::clone(items);
-        let key = move |at: usize| all[at].key(&scope, &prefix, lowercase);
+        let key = move |at: usize| all[at].key(&scope, &lead, lowercase);
         if items.iter().map(Item::bytes).sum::<usize>() <= AT_HAND {
             return Ok((0..items.len()).map(key).collect());
         }

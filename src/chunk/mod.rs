@@ -21,7 +21,7 @@ pub use options::{ChunkBy, ChunkOptions};
 use crate::embedder::{Embedder, owned};
 use crate::embeddings::Embeddings;
 use crate::error::Result;
-use crate::model::{EmbedOptions, Model};
+use crate::model::{EmbedOptions, Lead, Model};
 use cutter::{Counter, Cutter};
 use options::Limits;
 
@@ -39,7 +39,7 @@ pub struct Chunk {
 #[derive(Debug)]
 struct Chunker {
     model: Arc<Model>,
-    prefix: String,
+    prefix: Lead,
     limits: Limits,
 }
 

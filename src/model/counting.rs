@@ -243,7 +243,7 @@ pub(crate) fn with_config(
     let engine = Arc::new(engine);
     let shared = Arc::clone(&engine) as Arc<dyn Engine>;
     let mut effective = EffectiveConfig::default();
-    let feed = Feed::new("test", engine.description(), PAD, 0).unwrap();
+    let feed = Feed::new("test", engine.description(), (PAD, 0), 0).unwrap();
     let resolved = batching::resolve(config, &*engine, &feed, None, None, &mut effective);
     let who = (&engine.provider, "");
     let scope = Scope::new(&Fingerprint::default(), who, &effective, "");

@@ -9,6 +9,8 @@ use crate::error::{Error, Result};
 pub(crate) enum Encoded {
     /// A text, or a pair, as token ids.
     Text(Encoding),
+    /// A text that one of the model's adapters reads, by its number.
+    Adapted(Encoding, u32),
     /// A text of whose tokens each gets a vector or a weight. Apart, so that a list of texts takes the memory of the list of their ids.
     Late(Box<Late>),
     /// A picture.
@@ -46,7 +48,7 @@ impl Encoded {
     /// The token ids of a text.
     pub(crate) fn text(&self) -> Option<&Encoding> {
         match self {
-            Self::Text(text) => Some(text),
+            Self::Text(text) | Self::Adapted(text, _) => Some(text),
             Self::Late(late) => Some(&late.text),
             Self::Picture { .. } => None,
             #[cfg(feature = "image")]
@@ -54,10 +56,26 @@ impl Encoded {
         }
     }
 
+    /// The same, read by an adapter; of texts with a vector for all of their tokens.
+    pub(crate) fn adapted(self, adapter: u32) -> Self {
+        match self {
+            Self::Text(text) => Self::Adapted(text, adapter),
+            other => other,
+        }
+    }
+
+    /// The adapter that reads it, if one does.
+    pub(crate) fn adapter(&self) -> Option<u32> {
+        match self {
+            Self::Adapted(_, adapter) => Some(*adapter),
+            _ => None,
+        }
+    }
+
     /// Positions that it takes: tokens, or parts of a picture.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Text(text) => text.ids.len(),
+            Self::Text(text) | Self::Adapted(text, _) => text.ids.len(),
             Self::Late(late) => late.text.ids.len(),
             Self::Picture { positions, .. } => *positions,
             #[cfg(feature = "image")]
@@ -89,7 +107,7 @@ impl Encoded {
     /// Whether a part of it was left out.
     pub(crate) fn truncated(&self) -> bool {
         match self {
-            Self::Text(text) => text.truncated,
+            Self::Text(text) | Self::Adapted(text, _) => text.truncated,
             Self::Late(late) => late.text.truncated,
             Self::Picture { .. } => false,
             #[cfg(feature = "image")]

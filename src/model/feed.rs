@@ -6,6 +6,7 @@ use isovec_engine::EngineError;
 use isovec_engine::description::{Dim, ModelDescription};
 use isovec_engine::engine::{Batch, Engine};
 use isovec_engine::tensor::{DType, NamedTensor};
+use isovec_model::convert::ADAPTER_IDS;
 
 use super::encoded::Encoded;
 use crate::error::Result;
@@ -16,6 +17,7 @@ enum Role {
     Ids,
     Mask,
     Types,
+    Adapters,
 }
 
 /// How a model is fed.
@@ -26,6 +28,8 @@ pub(crate) struct Feed {
     picture: Option<(Arc<str>, Vec<usize>)>,
     pad_id: u32,
     pad_type_id: u32,
+    /// How many adapters the model has. The number stands for none.
+    adapters: u32,
     /// The number of rows, where the model fixes it.
     pub(crate) rows: Option<usize>,
     /// The number of positions, where the model fixes it.
@@ -33,7 +37,7 @@ pub(crate) struct Feed {
 }
 
 impl Feed {
-    /// Finds out what a model wants.
+    /// Finds out what a model wants: one with these ids of padding and of its type, and so many adapters.
     ///
     /// # Errors
     /// [`EngineError::UnsupportedModel`] for an input that a text does not give, and for a model
@@ -41,8 +45,8 @@ impl Feed {
     pub(crate) fn new(
         origin: &str,
         model: &ModelDescription,
-        pad_id: u32,
-        pad_type_id: u32,
+        (pad_id, pad_type_id): (u32, u32),
+        adapters: usize,
     ) -> Result<Self, EngineError> {
         let unsupported = |reason: String| {
             EngineError::UnsupportedModel {
@@ -56,6 +60,7 @@ impl Feed {
             picture: None,
             pad_id,
             pad_type_id,
+            adapters: adapters as u32,
             rows: None,
             positions: None,
         };
@@ -69,6 +74,7 @@ impl Feed {
                 "input_ids" => Role::Ids,
                 "attention_mask" => Role::Mask,
                 "token_type_ids" => Role::Types,
+                ADAPTER_IDS if adapters > 0 => Role::Adapters,
                 other => {
                     return Err(unsupported(format!(
                         "it needs an input {other}, which texts do not have"
@@ -187,22 +193,24 @@ impl Feed {
         texts: impl Iterator<Item = &'t Encoded>,
         as_id: fn(u32) -> T,
     ) {
-        let texts = texts.filter_map(|encoded| Some((encoded.text()?, encoded.seen())));
-        for (row, (text, seen)) in values.chunks_exact_mut(positions.max(1)).zip(texts) {
+        let texts = texts.filter_map(|encoded| Some((encoded, encoded.text()?)));
+        for (row, (encoded, text)) in values.chunks_exact_mut(positions.max(1)).zip(texts) {
             let (real, padding) = row.split_at_mut(text.ids.len().min(positions));
             match role {
                 Role::Ids => copy(real, &text.ids, as_id),
                 Role::Types => copy(real, &text.type_ids, as_id),
                 Role::Mask => {
-                    let (seen, unseen) = real.split_at_mut(seen.min(real.len()));
+                    let (seen, unseen) = real.split_at_mut(encoded.seen().min(real.len()));
                     seen.fill(as_id(1));
                     unseen.fill(as_id(0));
                 }
+                Role::Adapters => real.fill(as_id(encoded.adapter().unwrap_or(self.adapters))),
             }
             padding.fill(as_id(match role {
                 Role::Ids => self.pad_id,
                 Role::Types => self.pad_type_id,
                 Role::Mask => 0,
+                Role::Adapters => self.adapters,
             }));
         }
     }

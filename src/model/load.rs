@@ -210,8 +210,13 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
     watch.report(Progress::Preparing);
     let engines = Engines::load(bundle, &config.runtime, &cancel).await?;
     let engine = engines.current();
-    let (pad_id, pad_type_id) = reader.padding();
-    let mut feed = Feed::new(&bundle.origin, engine.description(), pad_id, pad_type_id)?;
+    let adapters = convert::adapters(&bundle.graph);
+    let mut feed = Feed::new(
+        &bundle.origin,
+        engine.description(),
+        reader.padding(),
+        adapters.len(),
+    )?;
     if let Ok(frame) = reader.frame() {
         feed.positions = Some(frame.positions());
     }
@@ -232,7 +237,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
         _ => (max_length, why_length),
     };
 
-    let prompts = Prompts::new(&prepared.files, &config.text);
+    let prompts = Prompts::new(&prepared.files, &config.text).with_adapters(adapters);
     if let Some(head) = &prepared.files.head
         && !head.include_prompt
         && prompts.any()

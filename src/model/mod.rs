@@ -43,7 +43,7 @@ pub(crate) use load::{
 pub(crate) use origin::Fetched;
 pub(crate) use own_cancel::OwnCancel;
 pub use prompts::Prompt;
-pub(crate) use prompts::Prompts;
+pub(crate) use prompts::{Lead, Prompts};
 pub(crate) use task::{FlowOptions, Task, Vectors};
 #[cfg(feature = "ocr")]
 pub(crate) use {
@@ -242,7 +242,7 @@ impl Model {
         options: FlowOptions,
         scope: &Scope,
     ) -> Result<Rows> {
-        let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
+        let (lead, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         let mut rows = self.new_rows(items.len(), prompt)?;
         let mut items = items.into_iter();
@@ -252,8 +252,8 @@ impl Model {
             if window.is_empty() {
                 break;
             }
-            let (model, prefix) = (Arc::clone(&self), prefix.clone());
-            let encode = move |items: &[I]| I::encode(&model, items, &prefix);
+            let (model, lead) = (Arc::clone(&self), lead.clone());
+            let encode = move |items: &[I]| Ok(lead.adapt(I::encode(&model, items, &lead)?));
             let since = Instant::now();
             let span = scope.span(Stage::Tokenize);
             let encodings =

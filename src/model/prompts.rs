@@ -1,7 +1,10 @@
 //! The prompts before texts.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
 
+use super::encoded::Encoded;
+use crate::cache::Scope;
 use crate::config::TextConfig;
 use crate::effective::EffectiveConfig;
 use crate::error::{Error, Result};
@@ -27,18 +30,62 @@ pub enum Prompt {
     Text(String),
 }
 
+/// What a prompt does with texts: what stands before them, and which of the model's adapters reads them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Lead {
+    text: String,
+    adapter: Option<u32>,
+}
+
+impl Deref for Lead {
+    type Target = str;
+
+    /// The text.
+    fn deref(&self) -> &str {
+        &self.text
+    }
+}
+
+impl Lead {
+    /// Texts behind it as the model reads them.
+    pub(crate) fn adapt(&self, texts: Vec<Encoded>) -> Vec<Encoded> {
+        match self.adapter {
+            None => texts,
+            Some(adapter) => texts
+                .into_iter()
+                .map(|text| text.adapted(adapter))
+                .collect(),
+        }
+    }
+
+    /// The scope of rows of texts behind it.
+    pub(crate) fn scope(&self, scope: &Scope) -> Scope {
+        match self.adapter {
+            None => scope.clone(),
+            Some(adapter) => scope.adapted(adapter),
+        }
+    }
+}
+
+/// Names of the prompt of queries, and of that of passages: those of sentence-transformers' `encode_query` and `encode_document`, then
+/// those of jina-embeddings-v3's tasks.
+const QUERY: [&str; 2] = ["query", "retrieval.query"];
+const PASSAGE: [&str; 4] = ["document", "passage", "corpus", "retrieval.passage"];
+
 /// The prompts of a model, the configuration's put over its own.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Prompts {
     named: BTreeMap<String, String>,
+    /// Names of the model's adapters. A prompt of such a name has its text, if it is there, and its adapter.
+    adapters: Vec<String>,
+    default_name: Option<String>,
     default: Option<String>,
     query: Option<String>,
     passage: Option<String>,
 }
 
 impl Prompts {
-    /// Roles look for their prompt under the names that sentence-transformers' `encode_query` and
-    /// `encode_document` look for, and fall back to the default prompt as they do.
+    /// Roles look for their prompt under their names, and fall back to the default prompt as sentence-transformers' do.
     pub(crate) fn new(files: &ModelFiles, config: &TextConfig) -> Self {
         let default = files.default_prompt.as_ref().and_then(|name| {
             config
@@ -56,20 +103,29 @@ impl Prompts {
                 .or_else(|| find(&files.prompts))
                 .or_else(|| default.clone())
         };
-        let query = role(&config.query_prompt, &["query"]);
-        let passage = role(&config.passage_prompt, &["document", "passage", "corpus"]);
+        let query = role(&config.query_prompt, &QUERY);
+        let passage = role(&config.passage_prompt, &PASSAGE);
         let mut named = files.prompts.clone();
         named.extend(config.prompts.clone());
         Self {
             named,
+            adapters: Vec::new(),
+            default_name: files.default_prompt.clone(),
             default,
             query,
             passage,
         }
     }
 
-    /// The text to put in front, and what to call it.
-    pub(crate) fn resolve(&self, prompt: &Prompt) -> Result<(String, Option<String>)> {
+    /// The same of a model with adapters of these names, in the order of their numbers.
+    pub(crate) fn with_adapters(mut self, names: Vec<String>) -> Self {
+        self.adapters = names;
+        self
+    }
+
+    /// What the prompt does with texts, and what to call it.
+    pub(crate) fn resolve(&self, prompt: &Prompt) -> Result<(Lead, Option<String>)> {
+        let adapter = self.adapter(prompt);
         let found = match prompt {
             Prompt::None => None,
             Prompt::Default => self.default.as_ref().map(|text| (text, "default")),
@@ -78,8 +134,11 @@ impl Prompts {
             Prompt::Text(text) => Some((text, "text")),
             Prompt::Named(name) => match self.named.get(name) {
                 Some(text) => Some((text, name.as_str())),
+                None if adapter.is_some() => None,
                 None => {
-                    let known: Vec<&str> = self.named.keys().map(String::as_str).collect();
+                    let known = self.named.keys().chain(&self.adapters).map(String::as_str);
+                    let known: BTreeSet<&str> = known.collect();
+                    let known: Vec<&str> = known.into_iter().collect();
                     let known = if known.is_empty() {
                         "none".to_owned()
                     } else {
@@ -91,10 +150,30 @@ impl Prompts {
                 }
             },
         };
-        Ok(match found {
+        let (text, name) = match found {
             Some((text, name)) if !text.is_empty() => (text.clone(), Some(name.to_owned())),
-            _ => (String::new(), None),
-        })
+            _ => (
+                String::new(),
+                adapter.and_then(|at| self.adapters.get(at as usize).cloned()),
+            ),
+        };
+        Ok((Lead { text, adapter }, name))
+    }
+
+    /// The adapter of a prompt: that of its name, and of a role the one of the role's names.
+    fn adapter(&self, prompt: &Prompt) -> Option<u32> {
+        let find = |names: &[&str]| {
+            let at = |name: &&str| self.adapters.iter().position(|own| own == *name);
+            names.iter().find_map(at)
+        };
+        let at = match prompt {
+            Prompt::None | Prompt::Text(_) => None,
+            Prompt::Default => find(&[self.default_name.as_deref()?]),
+            Prompt::Query => find(&QUERY),
+            Prompt::Passage => find(&PASSAGE),
+            Prompt::Named(name) => find(&[name]),
+        };
+        at.and_then(|at| u32::try_from(at).ok())
     }
 
     /// Notes what each role puts in front.
@@ -174,7 +253,7 @@ mod tests {
     }
 
     fn text(prompts: &Prompts, prompt: Prompt) -> String {
-        prompts.resolve(&prompt).unwrap().0
+        prompts.resolve(&prompt).unwrap().0.to_string()
     }
 
     #[test]
@@ -188,10 +267,8 @@ mod tests {
         assert_eq!(text(&prompts, Prompt::Passage), "d: ");
         assert_eq!(text(&prompts, Prompt::Default), "t: ");
         assert_eq!(text(&prompts, Prompt::None), "");
-        assert_eq!(
-            prompts.resolve(&Prompt::Named("topic".into())).unwrap(),
-            ("t: ".into(), Some("topic".into()))
-        );
+        let (lead, name) = prompts.resolve(&Prompt::Named("topic".into())).unwrap();
+        assert_eq!((&*lead, name.as_deref()), ("t: ", Some("topic")));
         assert_eq!(
             prompts
                 .resolve(&Prompt::Named("x".into()))
@@ -200,6 +277,46 @@ mod tests {
             "Config"
         );
         assert_eq!(text(&prompts, Prompt::Text("own ".into())), "own ");
+    }
+
+    #[test]
+    fn a_prompt_has_the_adapter_of_its_name() {
+        let names = [
+            "retrieval.query",
+            "retrieval.passage",
+            "separation",
+            "topic",
+        ];
+        let named = [
+            ("retrieval.query", "find: "),
+            ("separation", ""),
+            ("other", "o: "),
+        ];
+        let prompts = Prompts::new(&files(&named, Some("separation")), &TextConfig::default());
+        let prompts = prompts.with_adapters(names.map(str::to_owned).into());
+        let read = |prompt: Prompt| {
+            let (lead, name) = prompts.resolve(&prompt).unwrap();
+            (lead.text, lead.adapter, name.unwrap_or_default())
+        };
+        let of = |text: &str, adapter, name: &str| (text.to_owned(), adapter, name.to_owned());
+        assert_eq!(read(Prompt::Query), of("find: ", Some(0), "query"));
+        assert_eq!(read(Prompt::Passage), of("", Some(1), "retrieval.passage"));
+        assert_eq!(read(Prompt::Default), of("", Some(2), "separation"));
+        // An adapter without a text of its own.
+        assert_eq!(
+            read(Prompt::Named("topic".into())),
+            of("", Some(3), "topic")
+        );
+        // A text without an adapter.
+        assert_eq!(
+            read(Prompt::Named("other".into())),
+            of("o: ", None, "other")
+        );
+        assert_eq!(read(Prompt::Text("own ".into())), of("own ", None, "text"));
+        assert_eq!(read(Prompt::None), of("", None, ""));
+        let error = prompts.resolve(&Prompt::Named("x".into())).unwrap_err();
+        let known = "other, retrieval.passage, retrieval.query, separation, topic";
+        assert!(error.to_string().contains(known), "{error}");
     }
 
     #[test]

@@ -215,7 +215,7 @@ fn inputs_that_a_text_does_not_give_are_refused() {
     let mut description = Counting::free().description;
     description.inputs.truncate(1);
     let refused =
-        |description: &ModelDescription| Feed::new("test", description, PAD, 0).unwrap_err();
+        |description: &ModelDescription| Feed::new("test", description, (PAD, 0), 0).unwrap_err();
     assert!(
         matches!(refused(&description), EngineError::UnsupportedModel { .. }),
         "no mask"

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
+use isovec_model::convert::adapters;
 use isovec_optimize::OptimizeError;
 use isovec_tokenize::Limits;
 
@@ -49,9 +50,11 @@ pub(super) async fn observe(
     let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
     let table = files.table.as_ref();
     let reader = Reader::read(&mut bundle.clone(), &Input::Texts, files.lowercase, table)?;
-    let (pad_id, pad_type_id) = reader.padding();
+    let padding = reader.padding();
     let reader = reader.texts()?;
-    let (prefix, _) = Prompts::new(&files, &config.text).resolve(&Prompt::Default)?;
+    let (lead, _) = Prompts::new(&files, &config.text).resolve(&Prompt::Default)?;
+    // Texts go through without an adapter.
+    let adapters = adapters(&bundle.graph).len();
     let longest = config
         .text
         .max_length
@@ -64,11 +67,11 @@ pub(super) async fn observe(
     };
     let engines = Engines::load(probe, &config.runtime, cancel).await?;
     let engine = Arc::clone(engines.current());
-    let feed = Feed::new(&bundle.origin, engine.description(), pad_id, pad_type_id)?;
+    let feed = Feed::new(&bundle.origin, engine.description(), padding, adapters)?;
     for window in texts.chunks(WINDOW) {
         let whole = window.iter().filter(|text| !text.trim().is_empty());
         let whole: Vec<_> = whole
-            .map(|text| prepared(&prefix, text, reader.lowercase))
+            .map(|text| prepared(&lead, text, reader.lowercase))
             .collect();
         let whole: Vec<&str> = whole.iter().map(AsRef::as_ref).collect();
         let encodings = reader.tokenizer.encode(&whole, &limits)?;

@@ -85,7 +85,22 @@ fn minilm_on_onnx_runtime() {
 /// The portable engine, in any batch and on any number of threads, gives the bits that it gives
 /// everywhere: the browser's tests hold it to the same numbers.
 fn same_bits(source: &ModelSource, reference: &Reference, expected: u64) {
-    for (threads, texts) in [(1, 1), (1, 32), (2, 32), (3, 7)] {
+    same_bits_of(
+        &[(1, 1), (1, 32), (2, 32), (3, 7)],
+        source,
+        reference,
+        expected,
+    );
+}
+
+/// The same on so many threads, with so many texts in a batch.
+fn same_bits_of(
+    sizes: &[(usize, usize)],
+    source: &ModelSource,
+    reference: &Reference,
+    expected: u64,
+) {
+    for &(threads, texts) in sizes {
         let config = bits::config()
             .with_intra_op_threads(threads)
             .with_max_batch_size(texts)
@@ -117,7 +132,8 @@ fn same_bits_in(dtype: Dtype, source: &ModelSource, reference: &Reference, expec
         ExportOptions::default(),
     )
     .unwrap();
-    same_bits(&folder.path().to_path_buf().into(), reference, expected);
+    let place = folder.path().to_path_buf().into();
+    same_bits_of(&[(1, 1), (2, 32)], &place, reference, expected);
 }
 
 #[test]

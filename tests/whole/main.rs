@@ -3,6 +3,7 @@
 //! (`tests/auto_selection.rs`), is alone.
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
+mod adapters;
 mod bm25;
 mod call_options;
 mod classifier;

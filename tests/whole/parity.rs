@@ -52,7 +52,7 @@ fn minilm_on_every_engine() {
     for which in engines() {
         // A GPU in software takes seconds for each text.
         let reference = match which {
-            Which::WebGpu => all.some(40),
+            Which::WebGpu => all.some(16),
             _ => all.clone(),
         };
         check(&model, &reference, which, EmbeddingConfig::default());

@@ -22,7 +22,13 @@ struct Plan {
     threads: u32,
     seed: u64,
     plans: Vec<OfTexts>,
+    /// Why there is no plan of more texts, where nobody asked for so many.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left_out: Option<String>,
 }
+
+/// Numbers of texts where none are asked for, the smallest first.
+const TEXTS: [u64; 4] = [1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
 /// What so many texts take.
 #[derive(Serialize)]
@@ -59,22 +65,32 @@ pub(crate) fn run(args: &JobPlan) -> Result<()> {
         }
     };
     let costs = Costs::read(measured.as_ref(), &given)?;
-    let mut plans = Vec::new();
-    for &texts in &args.texts {
+    let asked = !args.texts.is_empty();
+    let sizes = if asked { &args.texts } else { &TEXTS[..] };
+    let (mut plans, mut left_out) = (Vec::new(), None);
+    for &texts in sizes {
         let workers = args.workers.iter();
         let forecasts = workers.map(|&workers| forecast(&spec, &costs, texts, workers, args.seed));
-        let forecasts = forecasts.collect::<isovec_jobs::Result<Vec<_>>>()?;
-        plans.push(OfTexts {
-            texts,
-            limits: Limits::of(&forecasts),
-            forecasts,
-        });
+        match forecasts.collect::<isovec_jobs::Result<Vec<_>>>() {
+            Ok(forecasts) => plans.push(OfTexts {
+                texts,
+                limits: Limits::of(&forecasts),
+                forecasts,
+            }),
+            // Costs that are wrong are so for the smallest number as well.
+            Err(isovec_jobs::Error::Costs(why)) if !asked && !plans.is_empty() => {
+                left_out = Some(why);
+                break;
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     let plan = Plan {
         costs,
         threads: spec.workers.get(),
         seed: args.seed,
         plans,
+        left_out,
     };
     match args.json {
         true => commands::print_json(&plan),
@@ -147,6 +163,9 @@ fn page(plan: &Plan) -> Result<String> {
             .ok();
         }
         page.push('\n');
+    }
+    if let Some(why) = &plan.left_out {
+        writeln!(page, "left out: {why}\n").ok();
     }
     let costs = plan.costs.to_toml()?;
     write!(page, "with these costs:\n{costs}").ok();

@@ -1,5 +1,7 @@
 //! `isovec route`.
 
+use std::net::SocketAddr;
+
 use isovec_route::{Compression, Error, RouteOptions, Router, Strategy, Target, stop_signal};
 
 use crate::args::{Route, StrategyArg};
@@ -22,7 +24,8 @@ pub(crate) fn run(args: &Route) -> Result<()> {
         if let Some(tls) = options.tls.clone() {
             reload_tls(isovec_route::reload_signal()?, move || tls.reload());
         }
-        let router = Router::bind(args.listen, targets, options).await?;
+        let listen = SocketAddr::new(args.host, args.port);
+        let router = Router::bind(listen, targets, options).await?;
         router.run(stop).await
     })?;
     Ok(ended?)

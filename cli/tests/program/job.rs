@@ -188,6 +188,18 @@ fn a_plan_needs_no_input_and_says_its_costs() {
     assert!(page.contains("200000 texts in 4 units"), "{page}");
     assert!(page.contains("texts_per_second = 100"), "{page}");
 
+    // Files of sixty rows, as somebody has who tries it: a million make few enough units, and more is left out unless it is asked for.
+    let small = ["--cost", "file_rows=60", "--cost", "texts_per_second=100"];
+    let few = stdout(isovec(&["job", "plan", &spec, "--workers", "1"]).args(small));
+    assert!(few.contains("1000000 texts in 16667 units"), "{few}");
+    assert!(
+        few.contains("left out: ") && few.contains("too many to simulate"),
+        "{few}"
+    );
+    let many = ["--texts", "1000000,1000000000"];
+    let message = stderr(isovec(&["job", "plan", &spec]).args(small).args(many), 2);
+    assert!(message.contains("too many to simulate"), "{message}");
+
     for (more, said) in [
         (&[][..], "texts_per_second is not known"),
         (&["--cost", "texts_per_second=0"], "texts_per_second is 0"),

@@ -12,7 +12,7 @@ fn router(replicas: &[&Server], args: &[&str]) -> Server {
         .iter()
         .map(|replica| format!("http://{}", replica.address))
         .collect();
-    let mut all = vec!["route", "--listen", "127.0.0.1:0"];
+    let mut all = vec!["route", "--port", "0"];
     for to in &to {
         all.extend(["--to", to]);
     }
@@ -81,13 +81,7 @@ fn a_signal_ends_the_router_when_everybody_is_answered() {
 
 #[test]
 fn options_that_cannot_work_are_wrong_usage() {
-    let to = [
-        "route",
-        "--listen",
-        "127.0.0.1:0",
-        "--to",
-        "http://127.0.0.1:1",
-    ];
+    let to = ["route", "--port", "0", "--to", "http://127.0.0.1:1"];
     for (more, said) in [
         #[cfg(not(feature = "tls"))]
         (&["--to", "https://a"][..], "TLS"),

@@ -293,13 +293,7 @@ fn a_certificate_is_read_at_the_start_and_when_the_process_is_told_to() {
     let (cert, key) = (&*path("cert.pem"), &*path("key.pem"));
     for command in [
         &["serve", "--port", "0"][..],
-        &[
-            "route",
-            "--listen",
-            "127.0.0.1:0",
-            "--to",
-            "http://127.0.0.1:1",
-        ],
+        &["route", "--port", "0", "--to", "http://127.0.0.1:1"],
     ] {
         let nowhere = ["--tls-cert", "not/there", "--tls-key", key];
         let said = stderr(&mut isovec(&[command, &nowhere].concat()), 2);

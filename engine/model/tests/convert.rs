@@ -821,7 +821,7 @@ fn what_cannot_be_converted_is_refused_with_the_reason() {
         (
             models::roberta(),
             "position_embedding_type",
-            serde_json::json!("rotary"),
+            serde_json::json!("relative_key"),
         ),
         (
             models::mpnet(),
@@ -1193,6 +1193,7 @@ fn every_size_is_checked_against_the_tensors() {
         "d_kv",
         "d_ff",
         "num_layers",
+        "lora_rank",
     ];
     for (name, model) in models::all() {
         for key in sizes {
@@ -1200,7 +1201,15 @@ fn every_size_is_checked_against_the_tensors() {
                 continue;
             };
             // Tables of angles and of distances are made and not stored.
-            let has_table = ["modernbert", "gte", "jina", "jina_code", "deberta"].contains(&name);
+            let has_table = [
+                "modernbert",
+                "gte",
+                "jina",
+                "jina_code",
+                "jina_v3",
+                "deberta",
+            ]
+            .contains(&name);
             if (has_table || is_decoder(name)) && key == "max_position_embeddings" {
                 continue;
             }

@@ -7,6 +7,7 @@ mod own_cancel;
 #[path = "../../../src/model/rows.rs"]
 pub(crate) mod rows;
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -294,8 +295,26 @@ impl Feed {
 pub(crate) struct Prompts;
 
 impl Prompts {
-    pub(crate) fn resolve(&self, _: &Prompt) -> Result<(String, Option<String>)> {
-        Ok((String::new(), None))
+    pub(crate) fn resolve(&self, _: &Prompt) -> Result<(Lead, Option<String>)> {
+        Ok((Lead, None))
+    }
+}
+
+/// What a prompt does with texts: here nothing.
+#[derive(Debug, Clone)]
+pub(crate) struct Lead;
+
+impl Deref for Lead {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        ""
+    }
+}
+
+impl Lead {
+    pub(crate) fn adapt(&self, texts: Vec<Encoded>) -> Vec<Encoded> {
+        texts
     }
 }
 

@@ -6,7 +6,7 @@
 //!   with the conversion.
 //! - [`deberta`]: encoders whose scores depend on contents and distances, with theirs.
 //! - [`t5`]: the encoders of T5, with theirs.
-//! - [`gte`], [`jina`]: encoders whose authors publish them with code of their own, with theirs.
+//! - [`gte`], [`jina`], [`jina_v3`]: encoders whose authors publish them with code of their own, with theirs.
 //! - [`decoders`]: decoders, with theirs; [`embedding_gemma`]: one with all files of a published model.
 //! - [`heads`]: classifiers of texts, with theirs.
 //! - [`sparse`]: models of sparse vectors, with theirs.
@@ -33,6 +33,7 @@ pub mod full_size;
 pub mod gte;
 pub mod heads;
 pub mod jina;
+pub mod jina_v3;
 pub mod late;
 pub mod m3;
 pub mod models;

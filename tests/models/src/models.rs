@@ -11,6 +11,7 @@ use crate::deberta;
 use crate::decoders;
 use crate::gte;
 use crate::jina;
+use crate::jina_v3;
 use crate::rng::Rng;
 use crate::t5;
 
@@ -350,6 +351,7 @@ pub fn all() -> Vec<(&'static str, Checkpoint)> {
         ("gte", gte::gte()),
         ("jina", jina::jina()),
         ("jina_code", jina::jina_code()),
+        ("jina_v3", jina_v3::jina_v3()),
         ("deberta", deberta::deberta()),
         ("deberta_plain", deberta::deberta_plain()),
         ("t5", t5::t5()),

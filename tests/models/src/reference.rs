@@ -6,7 +6,7 @@
 //! <https://arxiv.org/abs/2004.09297> with the buckets of <https://arxiv.org/abs/1910.10683>,
 //! DistilBERT <https://arxiv.org/abs/1910.01108>, ModernBERT <https://arxiv.org/abs/2412.13663>,
 //! NomicBERT <https://arxiv.org/abs/2402.01613>, GELU <https://arxiv.org/abs/1606.08415>, rotary
-//! positions <https://arxiv.org/abs/2104.09864>. Others are in [`crate::deberta`], [`crate::decoders`], [`crate::gte`], [`crate::jina`] and [`crate::t5`].
+//! positions <https://arxiv.org/abs/2104.09864>. Others are in [`crate::deberta`], [`crate::decoders`], [`crate::gte`], [`crate::jina`], [`crate::jina_v3`] and [`crate::t5`].
 
 use serde_json::Value;
 
@@ -15,12 +15,13 @@ use crate::deberta;
 use crate::decoders;
 use crate::gte;
 use crate::jina;
+use crate::jina_v3;
 use crate::t5;
 
 /// One vector a token.
 pub type Rows = Vec<Vec<f64>>;
 
-/// The last hidden state of one text.
+/// The last hidden state of one text. A model with adapters has their numbers in the place of types.
 pub fn last_hidden_state(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Rows {
     last_hidden_state_seeing(model, ids, types, ids.len())
 }
@@ -38,6 +39,9 @@ pub fn last_hidden_state_seeing(
         }
         "modernbert" => modernbert(model, ids, seen),
         _ if seen < ids.len() => panic!("no reference with tokens that are not seen"),
+        "xlm-roberta" if model.config["position_embedding_type"] == "rotary" => {
+            jina_v3::hidden_state(model, ids, types)
+        }
         "roberta" | "xlm-roberta" | "camembert" => roberta(model, ids),
         "mpnet" => mpnet(model, ids),
         "distilbert" => distilbert(model, ids),

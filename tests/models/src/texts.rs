@@ -38,6 +38,7 @@ pub fn batch(texts: &[Text], padding: i64) -> Batch {
         inputs: vec![
             tensor("input_ids", &|(ids, _)| ids.clone(), padding),
             tensor("token_type_ids", &|(_, types)| types.clone(), 0),
+            tensor("adapter_ids", &|(_, adapters)| adapters.clone(), 0),
             tensor(MASK, &|(ids, _)| vec![1; ids.len()], 0),
         ],
         row_lengths: texts.iter().map(|(ids, _)| ids.len()).collect(),

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::config::Config;
 use super::{
-    Family, Half, bert, clip, deberta, dinov2, dinov3, distilbert, gemma3, gte, jina, llama,
-    modernbert, mpnet, nomicbert, qwen, roberta, static_embedding, t5, vit,
+    Family, Half, bert, clip, deberta, dinov2, dinov3, distilbert, gemma3, gte, jina, jina_v3,
+    llama, modernbert, mpnet, nomicbert, qwen, roberta, static_embedding, t5, vit,
 };
 
 /// What decides vectors: names and values in their canonical form.
@@ -52,6 +52,9 @@ const KEYS: &[&str] = &[
     "local_attention",
     "local_rope_theta",
     "logn_attention_scale",
+    "lora_adaptations",
+    "lora_alpha",
+    "lora_rank",
     "max_trained_positions",
     "max_window_layers",
     "mlp_bias",
@@ -143,6 +146,7 @@ fn deciding(config: &Config) -> Result<(Family, Deciding)> {
         Family::NomicBert => nomicbert::deciding(config),
         Family::Gte => gte::deciding(config),
         Family::JinaBert => jina::deciding(config),
+        Family::JinaV3 => jina_v3::deciding(config),
         Family::DebertaV2 => deberta::deciding(config),
         Family::T5 => t5::deciding(config),
         Family::EuroBert => llama::eurobert(config).map(|decoder| decoder.deciding()),

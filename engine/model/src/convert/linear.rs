@@ -11,6 +11,8 @@ use super::net::Net;
 pub(super) struct Linear {
     /// Name of the module: its tensors are `{name}.weight` and `{name}.bias`.
     pub(super) name: String,
+    /// The tensor of its weight, where that has another name.
+    weight: Option<String>,
     /// Size of the input.
     pub(super) input: usize,
     /// Size of the output.
@@ -28,6 +30,7 @@ impl Linear {
     pub(super) fn new(name: impl Into<String>, input: usize, output: usize) -> Self {
         Self {
             name: name.into(),
+            weight: None,
             input,
             output,
             outputs: 0..output,
@@ -39,6 +42,12 @@ impl Linear {
     /// With a bias or without.
     pub(super) fn bias(mut self, bias: bool) -> Self {
         self.bias = bias;
+        self
+    }
+
+    /// With its weight in the tensor of this name.
+    pub(super) fn stored_as(mut self, weight: String) -> Self {
+        self.weight = Some(weight);
         self
     }
 
@@ -57,10 +66,9 @@ impl Linear {
 
     /// Applies the layer to `x`, whose last axis is the input.
     pub(super) fn apply(&self, net: &mut Net<'_>, x: &str) -> Result<String> {
-        let (weight, bias) = (
-            format!("{}.weight", self.name),
-            format!("{}.bias", self.name),
-        );
+        let weight = self.weight.clone();
+        let weight = weight.unwrap_or_else(|| format!("{}.weight", self.name));
+        let bias = format!("{}.bias", self.name);
         let shape = [self.output, self.input];
         let weight = match &self.scale {
             Some(scale) => net.scaled(&weight, &shape, scale)?,

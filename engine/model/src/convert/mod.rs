@@ -2,7 +2,7 @@
 //!
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
 //! the families in use, each in a file of its own over shared blocks: the encoders BERT, RoBERTa (with XLM-R and
-//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, GTE, JinaBERT, DeBERTa-v2, T5, EuroBERT; the decoders Qwen2, Qwen3, Llama, Mistral, Gemma 3; of pictures ViT, DINOv2,
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, GTE, JinaBERT, jina-embeddings-v3, DeBERTa-v2, T5, EuroBERT; the decoders Qwen2, Qwen3, Llama, Mistral, Gemma 3; of pictures ViT, DINOv2,
 //! DINOv3; the two halves of CLIP and SigLIP; static embeddings; see [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and
 //! sequence open, and is the same, byte for byte, on every run. [`catalog`] lists well-known models and how each is loaded.
 //!
@@ -10,6 +10,7 @@
 //! to f32, and transposed) only when an engine asks for it.
 
 mod activation;
+mod adapters;
 mod alibi;
 mod architecture;
 mod attention;
@@ -31,6 +32,7 @@ mod encoder;
 mod gemma3;
 mod gte;
 mod jina;
+mod jina_v3;
 mod linear;
 mod llama;
 mod mask;
@@ -64,7 +66,9 @@ use isovec_engine::onnx::proto::{
     GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto,
 };
 use isovec_engine::weights::{WeightSource, Weights};
+use serde_json::Value;
 
+pub use self::adapters::ADAPTER_IDS;
 pub use self::architecture::architecture;
 use self::config::Config;
 use self::net::Net;
@@ -98,7 +102,7 @@ pub const VOCABULARY: &str = "isovec.vocabulary";
 /// A model as a graph with its weights apart.
 #[derive(Debug, Clone)]
 pub struct Converted {
-    /// Inputs `input_ids`, `attention_mask` and, where the family has them, `token_type_ids`, i64
+    /// Inputs `input_ids`, `attention_mask` and, where the model has them, `token_type_ids` and [`ADAPTER_IDS`], i64
     /// `[batch, sequence]`; output `last_hidden_state`, f32 `[batch, sequence, hidden]`, and, of a classifier that is
     /// converted, `logits`, f32 `[batch, labels]`; where the vocabulary's layers are wanted,
     /// [`TOKEN_LOGITS`](crate::sparse::TOKEN_LOGITS); of ColBERT's class, [`TOKEN_VECTORS`](crate::tokens::TOKEN_VECTORS). Its metadata holds [`MAX_SEQUENCE`] and [`VOCABULARY`]. A model of pictures has
@@ -131,6 +135,8 @@ pub enum Family {
     Gte,
     /// JinaBERT: jina-embeddings-v2.
     JinaBert,
+    /// jina-embeddings-v3: XLM-R with rotary positions and adapters.
+    JinaV3,
     /// DeBERTa-v2 and v3: mxbai-rerank-v1, models of natural language inference.
     DebertaV2,
     /// The encoder of T5: sentence-t5, gtr-t5.
@@ -215,6 +221,17 @@ pub fn filled(model: &ModelProto) -> Option<usize> {
     entry.and_then(|entry| entry.value.parse::<u16>().ok().map(usize::from))
 }
 
+/// The names of a model's adapters, in the order of their numbers; empty where it has none. A text without an adapter has their count
+/// for [`ADAPTER_IDS`].
+pub fn adapters(model: &ModelProto) -> Vec<String> {
+    let entry = model
+        .metadata_props
+        .iter()
+        .find(|entry| entry.key == adapters::NAMES);
+    let names = entry.and_then(|entry| serde_json::from_str(&entry.value).ok());
+    names.unwrap_or_default()
+}
+
 /// The name of the space that both halves of a graph's model share, if it is half of one.
 pub fn space(model: &ModelProto) -> Option<&str> {
     let entry = model.metadata_props.iter().find(|entry| entry.key == SPACE);
@@ -227,6 +244,7 @@ impl Family {
         let family = match model_type {
             "bert" if jina::has_slopes(config)? => Self::JinaBert,
             "bert" => Self::Bert,
+            "xlm-roberta" if jina_v3::has_rotary_positions(config)? => Self::JinaV3,
             "roberta" | "xlm-roberta" | "camembert" => Self::Roberta,
             "mpnet" => Self::Mpnet,
             "distilbert" => Self::DistilBert,
@@ -269,6 +287,7 @@ impl Family {
             Self::NomicBert => nomicbert::check(config)?,
             Self::Gte => gte::check(config)?,
             Self::JinaBert => jina::check(config)?,
+            Self::JinaV3 => jina_v3::check(config)?,
             Self::DebertaV2 => deberta::check(config)?,
             Self::T5 => t5::check(config)?,
             Self::EuroBert => drop(llama::eurobert(config)?),
@@ -307,6 +326,7 @@ impl Family {
             Self::NomicBert => true,
             Self::Gte => ["NewModel", "GteModel"].contains(&class),
             Self::JinaBert => class == "JinaBertModel",
+            Self::JinaV3 => ["XLMRobertaLoRA", "XLMRobertaModel"].contains(&class),
             Self::EuroBert => class == "EuroBertModel",
             _ => false,
         }
@@ -315,6 +335,7 @@ impl Family {
     fn anchor(self, tensors: &TensorSet) -> &'static str {
         match self {
             Self::Static => static_embedding::anchor(tensors),
+            Self::JinaV3 => jina_v3::anchor(tensors),
             Self::ModernBert => modernbert::ANCHOR,
             Self::T5 => t5::ANCHOR,
             Self::EuroBert
@@ -340,6 +361,7 @@ impl Family {
             | Self::ModernBert
             | Self::Gte
             | Self::JinaBert
+            | Self::JinaV3
             | Self::DebertaV2
             | Self::EuroBert
             | Self::Qwen2
@@ -377,6 +399,7 @@ impl Family {
             Self::NomicBert => "nomicbert",
             Self::Gte => "gte",
             Self::JinaBert => "jina_bert",
+            Self::JinaV3 => "jina_v3",
             Self::DebertaV2 => "deberta_v2",
             Self::T5 => "t5",
             Self::EuroBert => "eurobert",
@@ -465,6 +488,7 @@ pub fn convert_within(
         Family::NomicBert => nomicbert::build(&config, &mut net)?,
         Family::Gte => gte::build(&config, &mut net)?,
         Family::JinaBert => jina::build(&config, &mut net)?,
+        Family::JinaV3 => jina_v3::build(&config, &mut net)?,
         Family::DebertaV2 => deberta::build(&config, &mut net)?,
         Family::T5 => t5::build(&config, &mut net)?,
         Family::EuroBert => llama::eurobert(&config)?.build(&mut net)?,
@@ -515,6 +539,12 @@ pub fn convert_within(
     });
     if clip::has_both(&config)? {
         metadata_props.push(entry(SPACE, config.text_or("model_type", "")?.into()));
+    }
+    if family == Family::JinaV3 {
+        let names = jina_v3::adapters(&config)?;
+        if !names.is_empty() {
+            metadata_props.push(entry(adapters::NAMES, Value::from(names).to_string()));
+        }
     }
     if family == Family::SiglipText {
         metadata_props.push(entry(FILLED, max_sequence.to_string()));

@@ -13,6 +13,7 @@ use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource};
 
+use super::adapters::{scales, turned};
 use super::alibi::alibi_table;
 use super::disentangled::{Distances, Table};
 use super::patches::PatchGrid;
@@ -50,6 +51,24 @@ pub(super) enum Recipe {
     PlusOne {
         /// Name in the checkpoint.
         tensor: String,
+    },
+    /// A tensor of three axes, of whose middle one some entries are taken, with its axes in another order.
+    Turned {
+        /// Name in the checkpoint.
+        tensor: String,
+        /// Its axes in their new order.
+        order: [usize; 3],
+        /// Entries of the middle axis.
+        middle: Range<usize>,
+    },
+    /// What the columns of adapters are multiplied with, `[count + 1, count * rank]`: a row for each adapter, and one for none.
+    AdapterScales {
+        /// Number of adapters.
+        count: usize,
+        /// Columns of each.
+        rank: usize,
+        /// What its own are multiplied with.
+        scale: f32,
     },
     /// Some elements of a vector.
     Part {
@@ -177,6 +196,19 @@ impl ConvertedWeights {
                 let mut values = self.floats(tensor)?;
                 values.iter_mut().for_each(|value| *value += 1.0);
                 Ok(bytes_of(&values))
+            }
+            Recipe::Turned {
+                tensor,
+                order,
+                middle,
+            } => {
+                let shape = &self.source(tensor)?.shape;
+                let shape = [shape[0], shape[1], shape[2]];
+                let values = self.floats(tensor)?;
+                Ok(bytes_of(&turned(&values, shape, *order, middle.clone())))
+            }
+            Recipe::AdapterScales { count, rank, scale } => {
+                Ok(bytes_of(&scales(*count, *rank, *scale)))
             }
             Recipe::Part { tensor, elements } => {
                 let source = self.source(tensor)?;

@@ -92,7 +92,7 @@ impl Runner {
             let rows = match name.as_str() {
                 "input_ids" => &batch.ids,
                 "attention_mask" => &batch.mask,
-                "token_type_ids" => &batch.types,
+                "token_type_ids" | "adapter_ids" => &batch.types,
                 other => panic!("input {other}"),
             };
             let flat: Vec<i64> = rows.concat();
