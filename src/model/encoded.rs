@@ -9,8 +9,8 @@ use crate::error::{Error, Result};
 pub(crate) enum Encoded {
     /// A text, or a pair, as token ids.
     Text(Encoding),
-    /// A text that one of the model's adapters reads, by its number.
-    Adapted(Encoding, u32),
+    /// A text that one of the model's adapters reads. Apart, as the next.
+    Adapted(Box<Adapted>),
     /// A text of whose tokens each gets a vector or a weight. Apart, so that a list of texts takes the memory of the list of their ids.
     Late(Box<Late>),
     /// A picture.
@@ -23,6 +23,15 @@ pub(crate) enum Encoded {
     /// A picture that could not be read.
     #[cfg(feature = "image")]
     Unread(Box<isovec_image::ImageError>),
+}
+
+/// A text that one of the model's adapters reads.
+#[derive(Debug, Clone)]
+pub(crate) struct Adapted {
+    /// Its token ids.
+    pub(crate) text: Encoding,
+    /// The adapter's number.
+    pub(crate) adapter: u32,
 }
 
 /// A text of whose tokens each gets a vector or a weight.
@@ -48,7 +57,8 @@ impl Encoded {
     /// The token ids of a text.
     pub(crate) fn text(&self) -> Option<&Encoding> {
         match self {
-            Self::Text(text) | Self::Adapted(text, _) => Some(text),
+            Self::Text(text) => Some(text),
+            Self::Adapted(adapted) => Some(&adapted.text),
             Self::Late(late) => Some(&late.text),
             Self::Picture { .. } => None,
             #[cfg(feature = "image")]
@@ -59,7 +69,7 @@ impl Encoded {
     /// The same, read by an adapter; of texts with a vector for all of their tokens.
     pub(crate) fn adapted(self, adapter: u32) -> Self {
         match self {
-            Self::Text(text) => Self::Adapted(text, adapter),
+            Self::Text(text) => Self::Adapted(Box::new(Adapted { text, adapter })),
             other => other,
         }
     }
@@ -67,7 +77,7 @@ impl Encoded {
     /// The adapter that reads it, if one does.
     pub(crate) fn adapter(&self) -> Option<u32> {
         match self {
-            Self::Adapted(_, adapter) => Some(*adapter),
+            Self::Adapted(adapted) => Some(adapted.adapter),
             _ => None,
         }
     }
@@ -75,7 +85,8 @@ impl Encoded {
     /// Positions that it takes: tokens, or parts of a picture.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Text(text) | Self::Adapted(text, _) => text.ids.len(),
+            Self::Text(text) => text.ids.len(),
+            Self::Adapted(adapted) => adapted.text.ids.len(),
             Self::Late(late) => late.text.ids.len(),
             Self::Picture { positions, .. } => *positions,
             #[cfg(feature = "image")]
@@ -107,7 +118,8 @@ impl Encoded {
     /// Whether a part of it was left out.
     pub(crate) fn truncated(&self) -> bool {
         match self {
-            Self::Text(text) | Self::Adapted(text, _) => text.truncated,
+            Self::Text(text) => text.truncated,
+            Self::Adapted(adapted) => adapted.text.truncated,
             Self::Late(late) => late.text.truncated,
             Self::Picture { .. } => false,
             #[cfg(feature = "image")]

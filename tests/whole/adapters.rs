@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use isovec::blocking::Embedder;
+use isovec::blocking::{Embedder, export};
 use isovec::config::EmbeddingConfig;
-use isovec::{DynamicBatcher, EmbedOptions, ModelSource, Prompt};
+use isovec::{DynamicBatcher, EmbedOptions, ExportOptions, ModelSource, Prompt};
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
 use isovec_test_models::jina_v3::{NONE, config, jina_v3_like};
 use isovec_test_models::reference::{last_hidden_state, mean_normalised};
@@ -160,6 +160,32 @@ fn texts_of_several_tasks_go_through_one_batch() {
             near(row.get(0).unwrap(), adapter, &text, which.name());
         }
         assert!(embedder.stats().calls.batches < 7, "{}", which.name());
+    }
+}
+
+#[test]
+fn an_exported_model_has_its_adapters() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ExportOptions::default();
+    export(
+        source(files(&model())),
+        folder.path(),
+        EmbeddingConfig::default(),
+        options,
+    )
+    .unwrap();
+    for which in engines() {
+        let builder = Embedder::builder(folder.path());
+        let config = which.configure(EmbeddingConfig::default());
+        let embedder = builder.config(config).load().unwrap();
+        for (prompt, adapter, before, _) in prompts() {
+            let what = format!("{}, {prompt:?}", which.name());
+            let options = EmbedOptions::default().with_prompt(prompt);
+            let set = embedder.embed_with(TEXTS, options).unwrap();
+            for (row, text) in set.iter().zip(TEXTS) {
+                near(row, adapter, &format!("{before}{text}"), &what);
+            }
+        }
     }
 }
 
