@@ -14,7 +14,7 @@ use isovec::image::{
     Channels, DecodeOptions, Filter, Image, Processor, Reference, Weights, decode, resize,
 };
 use isovec::{EmbeddingConfig, ModelSource, Picture};
-use isovec_bench::{AnyError, median, take_turns};
+use isovec_bench::{AnyError, Wanted, median, take_turns};
 use isovec_pixels::{Rows, Scale, Tone, grayscale, normalise, threshold};
 use isovec_test_models::checkpoint::Stored;
 use isovec_test_models::pictures::clip_base_32;
@@ -28,16 +28,12 @@ const PHOTO: (usize, usize) = (1024, 768);
 const PREPROCESSOR: &str = r#"{"image_processor_type": "CLIPImageProcessor"}"#;
 
 fn main() -> Result<(), AnyError> {
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
+    let wanted = Wanted::named();
     let picture = photo(PHOTO)?;
-    if wants("pixels") {
+    if wanted.has("pixels") {
         pixels(&picture)?;
     }
-    if wants("resizing") {
+    if wanted.has("resizing") {
         println!("on {}", ops::detect_features());
         for from in [PHOTO, (4000, 3000)] {
             resizing(&photo(from)?, (224, 224))?;
@@ -45,12 +41,12 @@ fn main() -> Result<(), AnyError> {
         resizing(&picture, (2048, 1536))?;
         resizing(&photo((160, 120))?, (384, 384))?;
     }
-    if wants("operations") {
+    if wanted.has("operations") {
         // 9 KB, and 100 MB.
         operations(&photo((64, 48))?, 3000)?;
         operations(&photo((8000, 4200))?, 9)?;
     }
-    if wants("model") {
+    if wanted.has("model") {
         model(&picture)?;
     }
     Ok(())

@@ -7,6 +7,7 @@ mod raw;
 mod texts;
 mod turns;
 mod unpooled;
+mod wanted;
 
 use std::path::PathBuf;
 
@@ -17,6 +18,7 @@ pub use raw::{Raw, environment};
 pub use texts::Texts;
 pub use turns::{Contestant, Medians, median, take_turns};
 pub use unpooled::export_unpooled;
+pub use wanted::Wanted;
 
 /// Whatever goes wrong in a benchmark ends it.
 pub type AnyError = Box<dyn std::error::Error + Send + Sync>;

@@ -9,7 +9,7 @@ mod models;
 use std::hint::black_box;
 use std::sync::Arc;
 
-use isovec_bench::{AnyError, Contestant, Raw, minilm, take_turns};
+use isovec_bench::{AnyError, Contestant, Raw, Wanted, minilm, take_turns};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
@@ -42,15 +42,11 @@ const WAYS: [(&str, bool, bool); 4] = [
 ];
 
 fn main() -> Result<(), AnyError> {
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with('-'))
-        .collect();
-    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
-    if wants("minilm") {
+    let wanted = Wanted::named();
+    if wanted.has("minilm") {
         of_minilm()?;
     }
-    if wants("models") {
+    if wanted.has("models") {
         models::all()?;
     }
     Ok(())
@@ -157,7 +153,12 @@ fn load(bundle: &ModelBundle, f16: bool, subgroups: bool) -> Result<GpuEngine, A
 
 /// The vectors of texts whose tokens are from all over the vocabulary.
 fn vectors(engine: &dyn Engine, rows: usize, length: usize) -> Result<Vec<f32>, AnyError> {
-    let output = engine.run_blocking(text(engine, rows, length)?, &Cancel::new())?;
+    outputs(engine, text(engine, rows, length)?)
+}
+
+/// What an engine makes of a batch.
+fn outputs(engine: &dyn Engine, batch: Batch) -> Result<Vec<f32>, AnyError> {
+    let output = engine.run_blocking(batch, &Cancel::new())?;
     Ok(output.outputs[0].tensor.as_slice::<f32>()?.to_vec())
 }
 

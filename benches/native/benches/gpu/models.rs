@@ -15,7 +15,7 @@ use isovec_test_models::checkpoint::Stored;
 use isovec_test_models::full_size::{bert_base, qwen3_of};
 use isovec_test_models::pictures::{self, clip_base_32};
 
-use crate::{apart, cuda, load, text};
+use crate::{apart, cuda, load, outputs, text};
 
 /// Layers of the decoder: all 28 are alike.
 const LAYERS: usize = 7;
@@ -113,11 +113,6 @@ fn one(
         }
     }
     Ok(())
-}
-
-fn outputs(engine: &dyn Engine, batch: Batch) -> Result<Vec<f32>, AnyError> {
-    let output = engine.run_blocking(batch, &Cancel::new())?;
-    Ok(output.outputs[0].tensor.as_slice::<f32>()?.to_vec())
 }
 
 fn copy(batch: &Batch) -> Batch {
