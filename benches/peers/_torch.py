@@ -10,6 +10,7 @@ import sys
 import time
 
 import torch
+from _turns import median_ms
 from sentence_transformers import SentenceTransformer
 
 SIZES = [(1, 16, 200), (8, 64, 100), (32, 128, 40), (128, 64, 20), (128, 256, 10), (512, 128, 10)]
@@ -34,13 +35,8 @@ def main():
             model.half()
         for rows, length, rounds in SIZES:
             ids = torch.tensor([at * 7919 % 30_000 for at in range(rows * length)]).reshape(rows, length)
-            times = []
-            for turn in range(3 + rounds):
-                started = time.perf_counter()
-                run(model, ids)
-                if turn >= 3:
-                    times.append(time.perf_counter() - started)
-            print(f"{name}: {rows} texts of {length} tokens: {statistics.median(times) * 1e3:.3f} ms")
+            taken = median_ms(rounds, lambda: run(model, ids))
+            print(f"{name}: {rows} texts of {length} tokens: {taken:.3f} ms")
         if texts:
             rates = []
             for turn in range(4):

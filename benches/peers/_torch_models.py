@@ -5,10 +5,8 @@
 Needs torch with CUDA and transformers.
 """
 
-import statistics
-import time
-
 import torch
+from _turns import median_ms
 from transformers import BertConfig, BertModel, CLIPVisionConfig, CLIPVisionModelWithProjection, Qwen3Config, Qwen3Model
 
 ENCODER = [(1, 16, 40), (1, 128, 40), (1, 512, 20), (32, 256, 10)]
@@ -52,13 +50,8 @@ def main():
                 model.half()
             for *shape, rounds in sizes:
                 given = torch.arange(shape[0] * shape[1]).reshape(shape) * 7919 % 15_000 if len(shape) == 2 else torch.rand(shape[0], 3, 224, 224)
-                times = []
-                for turn in range(3 + rounds):
-                    started = time.perf_counter()
-                    run(forward, given)
-                    if turn >= 3:
-                        times.append(time.perf_counter() - started)
-                print(f"{name}, {way}: {' x '.join(map(str, shape))}: {statistics.median(times) * 1e3:.3f} ms", flush=True)
+                taken = median_ms(rounds, lambda: run(forward, given))
+                print(f"{name}, {way}: {' x '.join(map(str, shape))}: {taken:.3f} ms", flush=True)
 
 
 main()

@@ -78,8 +78,8 @@ pub(crate) struct Prompts {
     named: BTreeMap<String, String>,
     /// Names of the model's adapters. A prompt of such a name has its text, if it is there, and its adapter.
     adapters: Vec<String>,
+    /// The name of the prompt of a call that says nothing of one.
     default_name: Option<String>,
-    default: Option<String>,
     query: Option<String>,
     passage: Option<String>,
 }
@@ -87,13 +87,12 @@ pub(crate) struct Prompts {
 impl Prompts {
     /// Roles look for their prompt under their names, and fall back to the default prompt as sentence-transformers' do.
     pub(crate) fn new(files: &ModelFiles, config: &TextConfig) -> Self {
-        let default = files.default_prompt.as_ref().and_then(|name| {
-            config
-                .prompts
-                .get(name)
-                .or_else(|| files.prompts.get(name))
-                .cloned()
-        });
+        let mut named = files.prompts.clone();
+        named.extend(config.prompts.clone());
+        let default = files
+            .default_prompt
+            .as_ref()
+            .and_then(|name| named.get(name));
         let role = |own: &Option<String>, names: &[&str]| {
             let find = |prompts: &BTreeMap<String, String>| {
                 names.iter().find_map(|&name| prompts.get(name).cloned())
@@ -101,17 +100,14 @@ impl Prompts {
             own.clone()
                 .or_else(|| find(&config.prompts))
                 .or_else(|| find(&files.prompts))
-                .or_else(|| default.clone())
+                .or_else(|| default.cloned())
         };
         let query = role(&config.query_prompt, &QUERY);
         let passage = role(&config.passage_prompt, &PASSAGE);
-        let mut named = files.prompts.clone();
-        named.extend(config.prompts.clone());
         Self {
             named,
             adapters: Vec::new(),
             default_name: files.default_prompt.clone(),
-            default,
             query,
             passage,
         }
@@ -128,7 +124,7 @@ impl Prompts {
         let adapter = self.adapter(prompt);
         let found = match prompt {
             Prompt::None => None,
-            Prompt::Default => self.default.as_ref().map(|text| (text, "default")),
+            Prompt::Default => self.default().map(|text| (text, "default")),
             Prompt::Query => self.query.as_ref().map(|text| (text, "query")),
             Prompt::Passage => self.passage.as_ref().map(|text| (text, "passage")),
             Prompt::Text(text) => Some((text, "text")),
@@ -158,6 +154,11 @@ impl Prompts {
             ),
         };
         Ok((Lead { text, adapter }, name))
+    }
+
+    /// The text of the default prompt.
+    fn default(&self) -> Option<&String> {
+        self.named.get(self.default_name.as_deref()?)
     }
 
     /// The adapter of a prompt: that of its name, and of a role the one of the role's names.
@@ -205,7 +206,7 @@ impl Prompts {
 
     /// Whether some role puts something before its texts.
     pub(crate) fn any(&self) -> bool {
-        [&self.default, &self.query, &self.passage]
+        [self.default(), self.query.as_ref(), self.passage.as_ref()]
             .into_iter()
             .flatten()
             .any(|text| !text.is_empty())
@@ -213,7 +214,8 @@ impl Prompts {
 
     /// Every text that is put before others, the empty one among them.
     pub(crate) fn texts(&self) -> BTreeSet<&str> {
-        let roles = [&self.default, &self.query, &self.passage];
+        // The default prompt is one of those with a name.
+        let roles = [&self.query, &self.passage];
         let named = self.named.values().map(String::as_str);
         let roles = roles.into_iter().flatten().map(String::as_str);
         named.chain(roles).chain([""]).collect()
@@ -223,11 +225,11 @@ impl Prompts {
     /// both sides agree on what each role is given.
     pub(crate) fn identity(&self) -> String {
         let text =
-            |prompt: &Option<String>| serde_json::Value::from(prompt.clone().unwrap_or_default());
+            |prompt: Option<&String>| serde_json::Value::from(prompt.cloned().unwrap_or_default());
         let roles = [
-            ("default", text(&self.default)),
-            ("passage", text(&self.passage)),
-            ("query", text(&self.query)),
+            ("default", text(self.default())),
+            ("passage", text(self.passage.as_ref())),
+            ("query", text(self.query.as_ref())),
         ];
         let fields: Vec<String> = roles
             .iter()
