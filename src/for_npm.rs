@@ -23,7 +23,7 @@ use crate::loading::Loading;
 use crate::model::encoded::Encoded;
 pub use crate::model::reader::Preprocessing;
 use crate::model::reader::{Input, TextReader, reads_no};
-use crate::model::{self, EmbedOptions, Item, LateText, Model, Output, Pair, Vectors};
+use crate::model::{self, EmbedOptions, Item, LateText, Model, Output, Pair, Prompt, Vectors};
 use crate::multi_vector::{MultiVectorEmbeddings, MultiVectorOptions, TokenVectors};
 use crate::similarity::Similarity;
 use crate::source::ModelSource;
@@ -60,6 +60,28 @@ impl FromStr for Makes {
             )])),
         }
     }
+}
+
+/// The prompt of a word: `default`, `none`, `query`, `passage`, the name of a prompt behind `name:`, or a text behind `text:`.
+///
+/// # Errors
+/// [`Error::Config`] for another word. Another prompt than the one that was meant gives vectors that nobody can tell apart.
+pub fn prompt(word: &str) -> Result<Prompt> {
+    Ok(match word {
+        "default" => Prompt::Default,
+        "none" => Prompt::None,
+        "query" => Prompt::Query,
+        "passage" => Prompt::Passage,
+        other => match other.split_once(':') {
+            Some(("name", name)) => Prompt::Named(name.to_owned()),
+            Some(("text", text)) => Prompt::Text(text.to_owned()),
+            _ => {
+                return Err(Error::Config(vec![format!(
+                    "there is no prompt {other:?}; there are \"default\", \"none\", \"query\" and \"passage\""
+                )]));
+            }
+        },
+    })
 }
 
 /// What a model is loaded for.

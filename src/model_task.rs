@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use isovec_engine::EngineError;
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_model::bundle::{ROUTER_CONFIG, Routes};
+use isovec_model::bundle::{LOGIT_SCORE, ROUTER_CONFIG, Routes};
 use serde::{Deserialize, Serialize};
 
 use crate::backend;
@@ -61,7 +61,7 @@ struct Config {
 
 impl ModelTask {
     /// Reads in a model's files what it is for: a class `...ForSequenceClassification` in `config.json` gives labels, and with one
-    /// label it is a reranker; a step `SpladePooling` in `modules.json` or in `router_config.json` gives weights of words; what PyLate, the class
+    /// label it is a reranker, as is a model with the step `LogitScore` in `modules.json`; a step `SpladePooling` in `modules.json` or in `router_config.json` gives weights of words; what PyLate, the class
     /// `HF_ColBERT` and the step `MultiVectorMask` describe gives a vector for each token; every other model gives vectors. A
     /// model id that is not in the cache is downloaded first, all files that a
     /// load needs.
@@ -85,9 +85,11 @@ impl ModelTask {
                         file(&source, &origin, name)?.map(|bytes| (name.to_owned(), bytes)),
                     );
                 }
-                let has_splade = small
-                    .get("modules.json")
-                    .is_some_and(|modules| has_splade(modules));
+                let has = |class: &str| {
+                    let modules = small.get("modules.json");
+                    modules.is_some_and(|modules| has_step(modules, class))
+                };
+                let has_splade = has(SPLADE);
                 let routes_to_splade = small
                     .get(ROUTER_CONFIG)
                     .is_some_and(|routes| routes_to_splade(routes));
@@ -96,6 +98,9 @@ impl ModelTask {
                 }
                 if sentence_transformers::is_late(&small) {
                     return Ok(Self::MultiVector);
+                }
+                if has(LOGIT_SCORE) {
+                    return Ok(Self::Rerank);
                 }
                 Ok(match small.get("config.json") {
                     Some(bytes) => Self::read(&origin, bytes)?,
@@ -123,12 +128,12 @@ impl ModelTask {
     }
 }
 
-/// Whether a `modules.json` has the step that weighs words. The load says what is wrong with one that cannot be read.
-fn has_splade(modules: &[u8]) -> bool {
+/// Whether a `modules.json` has a step whose class ends so. The load says what is wrong with one that cannot be read.
+fn has_step(modules: &[u8], class: &str) -> bool {
     let modules: serde_json::Value = serde_json::from_slice(modules).unwrap_or_default();
     let modules = modules.as_array().into_iter().flatten();
     let mut types = modules.filter_map(|module| module["type"].as_str());
-    types.any(|name| name.ends_with(SPLADE))
+    types.any(|name| name.ends_with(class))
 }
 
 /// Whether a way of a `router_config.json` has that step.

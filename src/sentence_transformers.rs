@@ -16,6 +16,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use half::{bf16, f16};
 use isovec_engine::EngineError;
+use isovec_model::bundle::LOGIT_SCORE;
 use isovec_model::convert::{Family, family, is_model2vec};
 use isovec_model::head::{Activation, Dense, Pooling};
 use isovec_model::safetensors::{SourceDType, TensorSet};
@@ -38,6 +39,8 @@ type Result<T> = isovec_engine::Result<T>;
 pub(crate) struct ModelFiles {
     /// The steps after the transformer, where `modules.json` names them, and they make vectors of components.
     pub(crate) head: Option<FileHead>,
+    /// Whether the model scores pairs, by these files: it has no steps that make vectors.
+    pub(crate) scores_pairs: bool,
     /// The step after the transformer where it makes weights of words.
     pub(crate) splade: Option<Splade>,
     /// The weights of a query's tokens, where queries are not computed.
@@ -119,9 +122,13 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         .json("config_sentence_transformers.json")?
         .unwrap_or_default();
     let late = folder.late(modules.as_deref(), transformer, &bert)?;
+    let scores_pairs = match &modules {
+        Some(modules) => folder.scores_pairs(modules, &st)?,
+        None => false,
+    };
     let mut head = modules
         .as_deref()
-        .filter(|_| splade.is_none() && late.is_none())
+        .filter(|_| splade.is_none() && late.is_none() && !scores_pairs)
         .map(|modules| folder.head(modules))
         .transpose()?;
     let table = folder.table(modules.as_deref(), &mut head)?;
@@ -158,6 +165,7 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         .transpose()?;
     Ok(ModelFiles {
         head,
+        scores_pairs,
         splade,
         query_words,
         token_weights: None,
@@ -294,6 +302,7 @@ struct SentenceTransformersConfig {
     prompts: BTreeMap<String, String>,
     default_prompt_name: Option<String>,
     similarity_fn_name: Option<String>,
+    model_type: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -415,6 +424,21 @@ impl Folder<'_> {
     fn has_adapters(&self, transformer: &str) -> bool {
         let config = self.files.get(&join(transformer, "config.json"));
         config.is_some_and(|config| matches!(family(self.origin, config), Ok(Family::JinaV3)))
+    }
+
+    /// Whether the steps score pairs: what sentence-transformers calls a `CrossEncoder`.
+    fn scores_pairs(&self, modules: &[Module], st: &SentenceTransformersConfig) -> Result<bool> {
+        let is_scorer = |module: &Module| module.class() == Some(LOGIT_SCORE);
+        if st.model_type.as_deref() != Some("CrossEncoder") && !modules.iter().any(is_scorer) {
+            return Ok(false);
+        }
+        match modules.iter().skip(1).find(|module| !is_scorer(module)) {
+            None => Ok(true),
+            Some(other) => Err(self.unsupported(
+                format!("it scores pairs with the step {}", other.r#type),
+                "isovec has a Transformer of a class with labels, or a Transformer and LogitScore",
+            )),
+        }
     }
 
     /// How words are weighed, where a step does that.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use isovec::optimize::budget::Bound;
-use isovec::{CompactForm, Scores};
+use isovec::{CompactForm, Prompt, Scores};
 use serde::{Deserialize, Serialize};
 
 use crate::commands::bench::limits::{MOST_CALLERS, MOST_ROUNDS, MOST_SECONDS};
@@ -274,6 +274,10 @@ pub(crate) struct Embed {
     #[arg(long, value_enum, default_value_t = RoleArg::Default)]
     pub(crate) role: RoleArg,
 
+    /// Another prompt of the model's, or one of its adapters, by its name.
+    #[arg(long, value_name = "NAME", conflicts_with = "role")]
+    pub(crate) prompt: Option<String>,
+
     /// Print a summary of the run as JSON on standard error.
     #[arg(long)]
     pub(crate) json: bool,
@@ -342,11 +346,21 @@ pub(crate) enum RoleArg {
 
 impl RoleArg {
     /// The prompt of the role.
-    pub(crate) fn prompt(self) -> isovec::Prompt {
+    pub(crate) fn prompt(self) -> Prompt {
         match self {
-            Self::Default => isovec::Prompt::Default,
-            Self::Query => isovec::Prompt::Query,
-            Self::Passage => isovec::Prompt::Passage,
+            Self::Default => Prompt::Default,
+            Self::Query => Prompt::Query,
+            Self::Passage => Prompt::Passage,
+        }
+    }
+}
+
+impl Embed {
+    /// The prompt before the texts.
+    pub(crate) fn prompt(&self) -> Prompt {
+        match &self.prompt {
+            Some(name) => Prompt::Named(name.clone()),
+            None => self.role.prompt(),
         }
     }
 }
@@ -584,6 +598,14 @@ pub(crate) struct Rerank {
 
     #[command(flatten)]
     pub(crate) input: InputArgs,
+
+    /// The instruction of a model that takes one; before the query of one without a chat template.
+    #[arg(long, value_name = "TEXT", conflicts_with = "prompt")]
+    pub(crate) instruction: Option<String>,
+
+    /// A prompt of the model's, by its name, in place of --instruction.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) prompt: Option<String>,
 
     /// How many documents to show, the best first [default: all].
     #[arg(long = "top-n", short = 'n', value_name = "N", value_parser = at_least_one)]

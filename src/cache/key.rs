@@ -128,6 +128,11 @@ impl Scope {
         self.also(&format!("adapter {adapter}"))
     }
 
+    /// The same of pairs behind a prompt.
+    pub(crate) fn prompted(&self, prompt: &str) -> Self {
+        self.also(&format!("prompt {prompt}"))
+    }
+
     /// The key of a text as the tokenizer is given it, prompt included.
     pub(crate) fn key(&self, text: &str) -> Key {
         Key(blake3::keyed_hash(&self.0, text.as_bytes()).into())

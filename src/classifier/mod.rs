@@ -51,6 +51,8 @@ pub struct Classifier {
 pub struct ClassifyOptions {
     /// The kind of scores. `None`: the kind that `config.json` defines.
     pub scores: Option<Scores>,
+    /// The prompt of the model, which stands before each text, or before the first of each pair.
+    pub prompt: Prompt,
     /// Stops the work when cancelled, as dropping the future does.
     pub cancel: Option<Cancel>,
 }
@@ -60,6 +62,13 @@ impl ClassifyOptions {
     #[must_use]
     pub fn with_scores(mut self, scores: Scores) -> Self {
         self.scores = Some(scores);
+        self
+    }
+
+    /// Chooses the prompt.
+    #[must_use]
+    pub fn with_prompt(mut self, prompt: Prompt) -> Self {
+        self.prompt = prompt;
         self
     }
 
@@ -300,7 +309,7 @@ impl Task for Labelling {
 
     fn flow(options: &ClassifyOptions) -> FlowOptions {
         FlowOptions {
-            prompt: Prompt::None,
+            prompt: options.prompt.clone(),
             cancel: options.cancel.clone(),
         }
     }

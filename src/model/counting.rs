@@ -275,6 +275,7 @@ pub(crate) fn with_config(
             limits: Limits::tokens(8),
             lowercase: false,
             filled: None,
+            frame: None,
             unweighed: None,
         })),
         normalized: true,

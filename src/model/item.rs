@@ -11,7 +11,7 @@ use super::Model;
 use super::encoded::Encoded;
 use super::reader::{TextReader, reads_no};
 use crate::cache::{Key, Scope};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// One thing that becomes one row: the start of the one way from items to rows. Whatever is behind it (windows, batches,
 /// the cache, streams, statistics, profiles) knows an item by the length of its encoding and by its key alone.
@@ -144,10 +144,22 @@ impl Pair {
     /// [`Error::Tokenize`](crate::Error::Tokenize).
     pub(crate) fn encoded(&self, model: &Model, prefix: &str) -> Result<Encoded> {
         let reader = model.reader.texts()?;
-        let (first, second) = self.prepared(prefix, reader.lowercase);
-        let encoding = reader
-            .tokenizer
-            .encode_pair(&first, &second, &reader.limits);
+        let (tokenizer, limits) = (&reader.tokenizer, &reader.limits);
+        let encoding = match &reader.frame {
+            None => {
+                let (first, second) = self.prepared(prefix, reader.lowercase);
+                tokenizer.encode_pair(&first, &second, limits)
+            }
+            Some(frame) if prefix.is_empty() || frame.takes_instruction() => {
+                let (first, second) = self.prepared("", reader.lowercase);
+                tokenizer.encode_framed(frame, prefix, [&first, &second], limits)
+            }
+            Some(_) => {
+                return Err(Error::Config(vec![format!(
+                    "the prompt {prefix:?} has no place: the model's chat template writes no message of the role \"system\""
+                )]));
+            }
+        };
         Ok(reader.encoded(encoding?))
     }
 
@@ -174,8 +186,12 @@ impl Item for Pair {
     }
 
     fn key(&self, scope: &Scope, prefix: &str, lowercase: bool) -> Key {
+        // With the prompt before the first text alone, "ab" before "c" would be "a" before "bc", which a frame tells apart.
         let (first, second) = self.prepared(prefix, lowercase);
-        scope.key_of_pair(&first, &second)
+        match prefix.is_empty() {
+            true => scope.key_of_pair(&first, &second),
+            false => scope.prompted(prefix).key_of_pair(&first, &second),
+        }
     }
 
     fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {

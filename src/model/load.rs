@@ -43,7 +43,7 @@ use crate::fallback::{self, Engines};
 use crate::json;
 use crate::loading::Asked;
 use crate::multi_vector::LateReader;
-use crate::reranker::activation;
+use crate::reranker::{activation, chat};
 use crate::sentence_transformers::{self, ModelFiles};
 use crate::source::ModelSource;
 use crate::stats::Recorder;
@@ -262,7 +262,16 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
                     None => reader.tokenizer.truncation_side(),
                 },
             };
+            if output == Output::Relevance {
+                reader.frame = chat::frame(bundle)?;
+            }
             let mut read = texts_identity(reader, max_length, &prompts);
+            if let Some(frame) = &reader.frame {
+                read.push(("pair", frame.identity()));
+            }
+            if let Some(score) = convert::logit_score(&bundle.graph) {
+                read.push(("logits", score.to_owned()));
+            }
             if let Some(unweighed) = &reader.unweighed {
                 let ids: Vec<String> = unweighed.iter().map(u32::to_string).collect();
                 read.push(("without weight", ids.join(" ")));
@@ -512,6 +521,14 @@ pub(crate) async fn complete(
     };
     let head = match (purpose.output, &files.late) {
         (Output::AsFile, _) => Head::default(),
+        (Output::Labels, _) if convert::logit_score(&bundle.graph).is_some() => {
+            let reason = "its answer to a pair of texts is a score (LogitScore in modules.json), and no label";
+            return Err(wrong(reason, "Reranker").into());
+        }
+        (Output::Vectors | Output::Sparse | Output::Tokens, _) if files.scores_pairs => {
+            let reason = "it scores pairs of texts (LogitScore in modules.json, or model_type in config_sentence_transformers.json)";
+            return Err(wrong(reason, "Reranker").into());
+        }
         (Output::Tokens, Some(late)) => late_head(&mut bundle, &config.text, late)?,
         (Output::Tokens, None) => {
             let reason = "its files describe no vectors of tokens, and it has no colbert_linear.pt";

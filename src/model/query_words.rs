@@ -90,6 +90,7 @@ impl QueryWords {
                 limits,
                 lowercase: false,
                 filled: None,
+                frame: None,
                 unweighed: None,
             },
             weights,

@@ -3,7 +3,7 @@
 use isovec_engine::bundle::ModelBundle;
 use isovec_model::convert::{Half, filled};
 use isovec_model::pictures::{self, PictureInput};
-use isovec_tokenize::{Encoding, Limits, Tokenizer};
+use isovec_tokenize::{Encoding, Limits, PairFrame, Tokenizer};
 
 use super::encoded::{Encoded, Late};
 use super::frame::{self, Frame};
@@ -67,6 +67,8 @@ pub(crate) struct TextReader {
     pub(crate) lowercase: bool,
     /// Shorter texts are filled up to so many tokens: the model was trained to see padding.
     pub(crate) filled: Option<usize>,
+    /// How a decoder is asked about two texts, where its files say so.
+    pub(crate) frame: Option<PairFrame>,
     /// Ids without weight, in ascending order, where tokens are weighed one by one.
     pub(crate) unweighed: Option<Vec<u32>>,
 }
@@ -125,6 +127,7 @@ impl Reader {
                     // SigLIP 2 was trained so and its tokenizer.json does not do it; transformers' `Siglip2Tokenizer` does.
                     lowercase: lowercase || filled.is_some(),
                     filled,
+                    frame: None,
                     unweighed: None,
                 })))
             }

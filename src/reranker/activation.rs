@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use isovec_engine::EngineError;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::classifier::{Labels, Scores};
 
@@ -15,13 +16,15 @@ struct Config {
     sbert_ce_default_activation_function: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Own {
     activation_fn: Option<String>,
 }
 
-/// The scores of a model with `labels` labels: `sentence_transformers.activation_fn` in `config.json`, else
-/// `sbert_ce_default_activation_function`, else a probability, as the class `CrossEncoder` of sentence-transformers reads it.
+/// The scores of a model with `labels` labels: `activation_fn` in `config_sentence_transformers.json`, else
+/// `sentence_transformers.activation_fn` in `config.json`, else `sbert_ce_default_activation_function` there, else a probability, as
+/// the class `CrossEncoder` of sentence-transformers reads it.
 ///
 /// # Errors
 /// [`EngineError::UnsupportedModel`] for more than one label and for an activation that is neither the identity nor the logistic
@@ -41,15 +44,13 @@ pub(crate) fn read(
                 .into(),
         });
     }
-    let config = match files.get("config.json") {
-        Some(bytes) => serde_json::from_slice(bytes)
-            .map_err(|error| EngineError::invalid_model(origin, format!("config.json: {error}")))?,
-        None => Config::default(),
-    };
-    let own = config
-        .sentence_transformers
-        .and_then(|own| own.activation_fn);
-    let named = own.or(config.sbert_ce_default_activation_function);
+    let own: Own = parsed(origin, files, "config_sentence_transformers.json")?;
+    let config: Config = parsed(origin, files, "config.json")?;
+    let older = config.sentence_transformers.unwrap_or_default();
+    let named = own
+        .activation_fn
+        .or(older.activation_fn)
+        .or(config.sbert_ce_default_activation_function);
     // `torch.nn.modules.activation.Sigmoid` has had other modules before its name.
     let scores = match named
         .as_deref()
@@ -60,7 +61,7 @@ pub(crate) fn read(
         Some(other) => {
             return Err(EngineError::UnsupportedModel {
                 origin: origin.into(),
-                reason: format!("config.json makes scores by the function {other:?}"),
+                reason: format!("its files make scores by the function {other:?}"),
                 hint: "isovec knows Identity and Sigmoid; take a model with one of them".into(),
             });
         }
@@ -69,6 +70,19 @@ pub(crate) fn read(
         names: ["relevance".to_owned()].into(),
         scores,
     })
+}
+
+/// A file's content; the default where there is no such file.
+fn parsed<T: DeserializeOwned + Default>(
+    origin: &str,
+    files: &BTreeMap<String, Bytes>,
+    name: &str,
+) -> Result<T, EngineError> {
+    let Some(bytes) = files.get(name) else {
+        return Ok(T::default());
+    };
+    serde_json::from_slice(bytes)
+        .map_err(|error| EngineError::invalid_model(origin, format!("{name}: {error}")))
 }
 
 #[cfg(test)]
@@ -106,6 +120,14 @@ mod tests {
         assert_eq!(of(&both, 1).unwrap(), Scores::Logits);
         let version = r#"{"sentence_transformers": {"version": "5.1.0"}}"#;
         assert_eq!(of(version, 1).unwrap(), Scores::Sigmoid);
+        let beside = format!(r#"{{"activation_fn": "{identity}"}}"#);
+        let files = [
+            ("config.json", new(sigmoid)),
+            ("config_sentence_transformers.json", beside),
+        ];
+        let files = files.map(|(name, text)| (name.to_owned(), text.into()));
+        let labels = read("model", &files.into(), 1).unwrap();
+        assert_eq!(labels.scores, Scores::Logits, "the newer file comes first");
     }
 
     #[test]

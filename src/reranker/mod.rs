@@ -1,6 +1,7 @@
 //! Puts documents in the order of their relevance to a query.
 
 pub(crate) mod activation;
+pub(crate) mod chat;
 mod scores;
 
 use std::sync::Arc;
@@ -28,8 +29,9 @@ use crate::stream::{self, OnStreamProgress};
 /// statistics and profile. Models with one label are read from safetensors of the classes `BertForSequenceClassification`,
 /// `RobertaForSequenceClassification`, `XLMRobertaForSequenceClassification`, `CamembertForSequenceClassification`,
 /// `MPNetForSequenceClassification`, `DistilBertForSequenceClassification`, `ModernBertForSequenceClassification`,
-/// `NewForSequenceClassification`, `GteForSequenceClassification` and `JinaBertForSequenceClassification`, and others from ONNX files
-/// that give `logits`.
+/// `NewForSequenceClassification`, `GteForSequenceClassification` and `JinaBertForSequenceClassification`, of decoders of the classes
+/// `Qwen2`-, `Qwen3`-, `Llama`-, `Mistral`- and `Gemma3TextForSequenceClassification`, of decoders whose answer is the score
+/// (`LogitScore` in `modules.json`), and others from ONNX files that give `logits`.
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {
@@ -54,6 +56,9 @@ pub struct ScoreOptions {
     /// [`Scores::Sigmoid`] for probabilities, [`Scores::Logits`] for the model's own numbers; the order is the same. `None`: what
     /// `config.json` defines.
     pub scores: Option<Scores>,
+    /// The prompt of the model. A decoder with a chat template gets it as its instruction; for every other model it stands before the
+    /// first text of each pair.
+    pub prompt: Prompt,
     /// Stops the work when cancelled, as dropping the future does.
     pub cancel: Option<Cancel>,
 }
@@ -63,6 +68,13 @@ impl ScoreOptions {
     #[must_use]
     pub fn with_scores(mut self, scores: Scores) -> Self {
         self.scores = Some(scores);
+        self
+    }
+
+    /// Chooses the prompt: for a decoder, its instruction.
+    #[must_use]
+    pub fn with_prompt(mut self, prompt: Prompt) -> Self {
+        self.prompt = prompt;
         self
     }
 
@@ -96,6 +108,13 @@ impl RankOptions {
     #[must_use]
     pub fn with_scores(mut self, scores: Scores) -> Self {
         self.score.scores = Some(scores);
+        self
+    }
+
+    /// Chooses the prompt: for a decoder, its instruction.
+    #[must_use]
+    pub fn with_prompt(mut self, prompt: Prompt) -> Self {
+        self.score.prompt = prompt;
         self
     }
 
@@ -349,7 +368,7 @@ impl Task for Relevance {
 
     fn flow(options: &ScoreOptions) -> FlowOptions {
         FlowOptions {
-            prompt: Prompt::None,
+            prompt: options.prompt.clone(),
             cancel: options.cancel.clone(),
         }
     }

@@ -9,6 +9,7 @@ mod call_options;
 mod classifier;
 mod configuration_reference;
 mod contents;
+mod decoder_rerankers;
 mod decoders;
 mod determinism;
 mod documents;

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use futures_util::future::join_all;
 use futures_util::{StreamExt, stream};
 use isovec::{
-    Cancel, Classifier, ClassifyOptions, EmbeddingConfig, Error, ModelSource, RankOptions,
-    Reranker, ScoreOptions, Scores,
+    Cancel, Classifier, ClassifyOptions, Embedder, EmbeddingConfig, Error, ModelSource, Prompt,
+    RankOptions, Reranker, ScoreOptions, Scores,
 };
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
 use isovec_test_models::reranker::{self, DOCUMENTS, QUERY};
@@ -361,4 +361,50 @@ fn the_files_are_what_the_generator_writes() {
     let wanted: Vec<f64> = expected(&reranker::model()).concat();
     let places: Vec<usize> = ranked.iter().map(|found| found.index).collect();
     assert_eq!(places, order(&wanted));
+}
+
+/// sentence-transformers writes `modules.json` beside a cross-encoder since its version 5.4, and its settings into a file of their own.
+#[test]
+fn a_cross_encoder_of_a_newer_library_is_itself() {
+    let modules = r#"[{"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"}]"#;
+    let own = r#"{"model_type": "CrossEncoder", "activation_fn": "torch.nn.modules.linear.Identity",
+        "prompts": {"topic": "money "}, "default_prompt_name": null}"#;
+    let with = |modules: &str| {
+        let ModelSource::Contents { origin, mut files } = source(&bert()) else {
+            panic!("it is made of bytes");
+        };
+        for (name, text) in [
+            ("modules.json", modules),
+            ("config_sentence_transformers.json", own),
+        ] {
+            files.insert(name.to_owned(), text.as_bytes().to_vec().into());
+        }
+        ModelSource::contents(origin, files)
+    };
+    let wanted = expected(&bert()).concat();
+    smol::block_on(async {
+        let loaded = Reranker::load(with(modules)).await.unwrap();
+        let pairs = || DOCUMENTS.map(|document| (QUERY, document));
+        let scores = loaded.score(pairs()).await.unwrap().scores;
+        scores
+            .iter()
+            .zip(&wanted)
+            .for_each(|(&score, &wanted)| near(score, wanted));
+        // A prompt of its own stands before the query.
+        let prompted = ScoreOptions::default().with_prompt(Prompt::Named("topic".into()));
+        let prompted = loaded.score_with(pairs(), prompted).await.unwrap().scores;
+        let query = format!("money {QUERY}");
+        let same = loaded
+            .score(DOCUMENTS.map(|document| (&*query, document)))
+            .await
+            .unwrap();
+        assert_eq!(prompted, same.scores);
+        assert_ne!(prompted, scores);
+        let error = Embedder::load(with(modules)).await.unwrap_err().to_string();
+        assert!(error.contains("`Reranker`"), "{error}");
+        let more = modules.replace(']', r#", {"idx": 1, "name": "1", "path": "1_Dense", "type": "sentence_transformers.models.Dense"}]"#);
+        let error = Reranker::load(with(&more)).await.unwrap_err();
+        assert_eq!(error.kind(), "UnsupportedModel");
+        assert!(error.to_string().contains("models.Dense"), "{error}");
+    });
 }

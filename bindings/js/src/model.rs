@@ -44,20 +44,9 @@ impl RawCancel {
     }
 }
 
-/// The prompt of a role.
-fn prompt(role: &str) -> Result<Prompt, JsValue> {
-    match role {
-        "default" => Ok(Prompt::Default),
-        "query" => Ok(Prompt::Query),
-        "passage" => Ok(Prompt::Passage),
-        // Another prompt than the one that was meant gives vectors that nobody can tell apart.
-        other => Err(with_kind(
-            "Config",
-            &format!(
-                "there is no role {other:?}; there are \"default\", \"query\" and \"passage\""
-            ),
-        )),
-    }
+/// The prompt of a word, as the Rust `for_npm::prompt` reads it.
+fn prompt(word: &str) -> Result<Prompt, JsValue> {
+    isovec::for_npm::prompt(word).map_err(|error| to_js(&error))
 }
 
 /// The options of a call for labels.
@@ -136,23 +125,23 @@ impl RawModel {
     }
 
     /// Embeds texts in their order, together with those of other calls that are under way.
-    /// `role` is `default`, `query` or `passage`; `dimension` and `normalize` are those of the Rust
+    /// `lead` is the prompt as the Rust `for_npm::prompt` reads it; `dimension` and `normalize` are those of the Rust
     /// `EmbedOptions`. Rejects with an `Error` that has the `kind` of the Rust error.
     ///
     /// # Errors
-    /// The same for a role that there is not.
+    /// The same for a prompt that there is not.
     #[wasm_bindgen(unchecked_return_type = "Promise<RawRows>")]
     pub fn embed(
         &self,
         texts: Vec<String>,
-        role: &str,
+        lead: &str,
         cancel: &RawCancel,
         dimension: Option<usize>,
         normalize: Option<bool>,
     ) -> Result<Promise, JsValue> {
         let mut options = EmbedOptions::default()
             .with_cancel(cancel.0.clone())
-            .with_prompt(prompt(role)?);
+            .with_prompt(prompt(lead)?);
         options.dimension = dimension;
         options.normalize = normalize;
         let embedded = self.model.embed(texts, options);
@@ -169,13 +158,13 @@ impl RawModel {
     pub fn embed_words(
         &self,
         texts: Vec<String>,
-        role: &str,
+        lead: &str,
         cancel: &RawCancel,
         top_k: Option<usize>,
     ) -> Result<Promise, JsValue> {
         let mut options = SparseOptions::default()
             .with_cancel(cancel.0.clone())
-            .with_prompt(prompt(role)?);
+            .with_prompt(prompt(lead)?);
         options.top_k = top_k;
         let embedded = self.model.embed_words(texts, options);
         Ok(promised(Box::pin(async {
@@ -183,7 +172,7 @@ impl RawModel {
         })))
     }
 
-    /// Gives texts' tokens vectors, of queries where the role is `query`; else as [`embed`](Self::embed).
+    /// Gives texts' tokens vectors, of queries where the prompt is `query`; else as [`embed`](Self::embed).
     ///
     /// # Errors
     /// As there.
@@ -191,12 +180,12 @@ impl RawModel {
     pub fn embed_tokens(
         &self,
         texts: Vec<String>,
-        role: &str,
+        lead: &str,
         cancel: &RawCancel,
     ) -> Result<Promise, JsValue> {
         let options = MultiVectorOptions::default()
             .with_cancel(cancel.0.clone())
-            .with_prompt(prompt(role)?);
+            .with_prompt(prompt(lead)?);
         let embedded = self.model.embed_tokens(texts, options);
         Ok(promised(Box::pin(async {
             embedded.await.map(RawRows::from)
@@ -240,9 +229,10 @@ impl RawModel {
         texts: Vec<String>,
         seconds: Option<Vec<String>>,
         scores: Option<String>,
+        lead: &str,
         cancel: &RawCancel,
     ) -> Result<Promise, JsValue> {
-        let options = classifying(scores, cancel)?;
+        let options = classifying(scores, cancel)?.with_prompt(prompt(lead)?);
         let classified = self.model.classify(texts, seconds, options);
         Ok(promised(Box::pin(async {
             classified.await.map(RawRows::from)

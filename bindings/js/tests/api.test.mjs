@@ -59,7 +59,30 @@ test("queries and passages get their prompts, one by one and together", async ()
     const alone = await prompted[one](texts[1]);
     assert.equal(alone.length, 1);
     close(alone.row(0), set.row(1));
+    const name = prompt.slice(0, -2);
+    for (const options of [{ prompt: name }, { prefix: prompt }]) {
+      const named = await prompted.embed(texts, options);
+      close(named.values, set.values);
+      close(await prompted.embedOne(texts[1], options), set.row(1));
+      const streamed = [];
+      for await (const { vector } of prompted.embedStream(texts, options)) streamed.push(...vector);
+      close(Float32Array.from(streamed), set.values);
+      await assert.rejects(prompted[all](texts, options), { kind: "Config", message: new RegExp(`"${name}" already`) });
+    }
   }
+  await prompted.dispose();
+});
+
+test("a prompt of the model's is chosen by its name", async () => {
+  const prompted = await load({ config: { text: { prompts: { topic: "the topic: ", none: "never: " } } } });
+  const plain = async (prompt) => (await embedder.embed(texts.map((text) => prompt + text))).values;
+  close((await prompted.embed(texts, { prompt: "topic" })).values, await plain("the topic: "));
+  assert.equal((await prompted.embed(texts, { prompt: "topic" })).prompt, "topic");
+  close((await prompted.embed(texts, { prompt: "none" })).values, await plain(""));
+  await assert.rejects(prompted.embed(texts, { prompt: "other" }), { kind: "Config", message: /topic/ });
+  await assert.rejects(prompted.embed(texts, { prompt: "topic", prefix: "x" }), { kind: "Config", message: /one of them/ });
+  await assert.rejects(prompted.embedStream(texts, { role: "query", prompt: "topic" }).next(), { kind: "Config", message: /already/ });
+  await assert.rejects(prompted.embed(texts, { prompt: 1 }), { kind: "Config", message: /prompt/ });
   await prompted.dispose();
 });
 

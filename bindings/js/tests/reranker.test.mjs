@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { Classifier, PairScores, Reranker } from "../dist/index.js";
 import { Reranker as Inline } from "../dist/inline.js";
-import { CLASSIFIER_FILES, HEADERS, WAY, classifier as labelled, js, launch, page as empty, reranker as folder, send, serve } from "./site.mjs";
+import { CLASSIFIER_FILES, DECODER_FILES, HEADERS, NATIVE, WAY, classifier as labelled, decoder, js, launch, page as empty, reranker as folder, send, serve } from "./site.mjs";
 
 /** The largest difference of two scores. */
 const NEAR = 1e-5;
@@ -126,4 +126,49 @@ test("in a page a worker ranks, and on a GPU where one is asked for", async (t) 
     assert.deepEqual(ranked.map(({ index }) => index), ORDER);
     for (const { index, score } of ranked) near(score, sigmoid(documents[index].logit));
   }
+});
+
+const answers = JSON.parse(readFileSync(join(decoder, "reference.json"), "utf8"));
+const decoderFiles = () => new Map(DECODER_FILES.map((name) => [name, new Uint8Array(readFileSync(join(decoder, name)))]));
+
+test("a decoder is asked in the words of its chat template", async () => {
+  const own = await Reranker.load(decoderFiles());
+  const asked = answers.documents.map(({ text }) => [answers.query, text]);
+  for (const [options, field] of [[{}, "logit"], [{ instruction: answers.instruction }, "instructed"], [{ prompt: "short" }, "short"]]) {
+    const scored = await own.score(asked, options);
+    for (const [at, document] of answers.documents.entries()) near(scored.values[at], document[field]);
+    if (field === "logit") assert.deepEqual([...scored.tokenCounts], answers.documents.map(({ tokens }) => tokens));
+  }
+  // Only one build runs templates, which is fetched for such a model.
+  const { fallbacks } = (await own.stats()).provider;
+  if (NATIVE) assert.deepEqual(fallbacks, []);
+  else assert.ok(own.build === "tract" && fallbacks.some(({ to, cause }) => to === "tract" && cause.includes("chat_template.jinja")), JSON.stringify(fallbacks));
+  await assert.rejects(own.rank("a", ["b"], { prompt: "short", instruction: "x" }), { kind: "Config", message: /one of them/ });
+  await assert.rejects(own.rank("a", ["b"], { prompt: "none such" }), { kind: "Config", message: /short/ });
+  await assert.rejects(own.scoreStream(asked, { instruction: 1 }).next(), { kind: "Config", message: /instruction/ });
+  await own.dispose();
+  const silent = decoderFiles();
+  silent.set("chat_template.jinja", new TextEncoder().encode("{{ messages[0].content }}"));
+  await assert.rejects(Reranker.load(silent), { kind: "UnsupportedModel", message: /role "document"/ });
+  const without = decoderFiles();
+  without.delete("chat_template.jinja");
+  await assert.rejects(Reranker.load(without), { kind: "MissingFile", message: /chat_template\.jinja/ });
+});
+
+test("a page fetches the template, and the build that runs it", async (t) => {
+  const origin = await serve((request, response, path) => {
+    if (path === "/") return empty(response, HEADERS);
+    send(response, path.startsWith("/model/") ? join(decoder, path.slice(7)) : join(js, path), HEADERS);
+  });
+  const page = await (await launch()).newPage();
+  t.after(() => page.close());
+  await page.goto(origin);
+  const scores = await page.evaluate(async ({ query, texts }) => {
+    const { Reranker } = await import("/dist/index.js");
+    const reranker = await Reranker.load("/model/");
+    const { values } = await reranker.score(texts.map((text) => [query, text]));
+    await reranker.dispose();
+    return [...values];
+  }, { query: answers.query, texts: answers.documents.map(({ text }) => text) });
+  for (const [at, { logit }] of answers.documents.entries()) near(scores[at], logit);
 });

@@ -16,6 +16,9 @@ export const FILES = ["config.json", "tokenizer.json", "modules.json", "sentence
 export const classifier = join(data, "tiny-classifier");
 /** The seeded reranker, which has the same files. */
 export const reranker = join(data, "tiny-reranker");
+/** The seeded decoder whose answer is the score, and its files. */
+export const decoder = join(data, "tiny-decoder-reranker");
+export const DECODER_FILES = ["config.json", "tokenizer.json", "model.safetensors", "modules.json", "1_LogitScore/config.json", "config_sentence_transformers.json", "chat_template.jinja"];
 /** The seeded model of sparse vectors. */
 export const splade = join(data, "tiny-splade");
 export const colbert = join(data, "tiny-colbert");

@@ -42,7 +42,7 @@ export abstract class BaseClassifier extends BaseModel {
   async classifyPairs(pairs: readonly Pair[], { scores, signal }: ClassifyOptions = {}): Promise<Classifications> {
     if (scores !== undefined) checkWord("scores", scores, SCORE_FORMS);
     const { firsts, seconds } = unzipped(pairs);
-    const { rows, about } = await this.run(firsts, { seconds, scores }, signal);
+    const { rows, about } = await this.run(firsts, { seconds, scores, lead: "default" }, signal);
     return new Classifications({ ...rows, labels: about.labels });
   }
 

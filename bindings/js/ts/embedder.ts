@@ -2,6 +2,7 @@ import { Embeddings } from "./embeddings.js";
 import { checkFlag, checkWhole, checkWord } from "./error.js";
 import { ROLES, type Role } from "./host.js";
 import { BaseModel } from "./model.js";
+import { told, type PromptOptions } from "./prompt.js";
 import type { Similarity } from "./similarity.js";
 import { stream, type Streamed } from "./stream.js";
 import { TEXTS, checkTexts } from "./texts.js";
@@ -29,8 +30,8 @@ export function checkForm(dimension: unknown, normalize: unknown): void {
 }
 
 /** How a stream of texts is embedded. */
-export interface StreamOptions extends EmbedOptions {
-  /** The prompt that is put before each text. Default: the model's default prompt. */
+export interface StreamOptions extends EmbedOptions, PromptOptions {
+  /** What the texts are: "query" and "passage" put the model's prompt for them before each. Default: its default prompt. */
   role?: Role;
 }
 
@@ -52,12 +53,12 @@ export abstract class BaseEmbedder extends BaseModel {
   }
 
   /** Embeds texts, in their order. Calls that are under way at the same time are computed together. */
-  embed(texts: readonly string[], options: EmbedOptions = {}): Promise<Embeddings> {
+  embed(texts: readonly string[], options: EmbedOptions & PromptOptions = {}): Promise<Embeddings> {
     return this.#embed(texts, "default", options);
   }
 
   /** The vector of one text. */
-  async embedOne(text: string, options: EmbedOptions = {}): Promise<Float32Array> {
+  async embedOne(text: string, options: EmbedOptions & PromptOptions = {}): Promise<Float32Array> {
     return (await this.#embed([text], "default", options)).row(0);
   }
 
@@ -91,10 +92,11 @@ export abstract class BaseEmbedder extends BaseModel {
     yield* stream(texts, TEXTS, (window, signal) => this.#embed(window, role, { ...asked, signal }), (vectors, at) => ({ vector: vectors.row(at) }), signal);
   }
 
-  async #embed(texts: readonly string[], role: Role, { dimension, normalize, signal }: EmbedOptions): Promise<Embeddings> {
+  async #embed(texts: readonly string[], role: Role, { dimension, normalize, signal, ...prompted }: EmbedOptions & PromptOptions): Promise<Embeddings> {
     checkForm(dimension, normalize);
+    const lead = told(role, prompted);
     checkTexts(texts);
-    const { rows, about } = await this.run(texts, { role, dimension, normalize }, signal);
+    const { rows, about } = await this.run(texts, { lead, dimension, normalize }, signal);
     const { metric, model } = about;
     return new Embeddings({ ...rows, metric, model, labels: undefined });
   }

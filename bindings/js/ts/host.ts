@@ -137,20 +137,23 @@ export type Items = readonly string[] | readonly Portable[];
 
 /** The options of a call for vectors. */
 export interface AskedVectors {
-  role: Role;
+  /** The prompt, as `told` writes it. */
+  lead: string;
   dimension?: number | undefined;
   normalize?: boolean | undefined;
 }
 
 /** What is asked of a call for weights of words. */
 export interface AskedWords {
-  role: Role;
+  /** The prompt, as `told` writes it. */
+  lead: string;
   topK: number | undefined;
 }
 
 /** What is asked of a call for vectors of tokens. */
 export interface AskedTokens {
-  role: Role;
+  /** The prompt: what the texts are. */
+  lead: Role;
   tokens: true;
 }
 
@@ -163,6 +166,8 @@ export interface AskedLabels {
 export interface AskedPairs extends AskedLabels {
   /** The second texts, as many as there are first ones. */
   seconds: readonly string[];
+  /** The prompt, as `told` writes it. */
+  lead: string;
 }
 
 /** What is asked of a call with pictures. */

@@ -14,6 +14,9 @@ import type { Fallback, Stats } from "./stats.js";
 /** Kinds of errors by which the engine says that its programs do not take a model. */
 const REFUSED = ["UnsupportedModel", "UnsupportedOperator"];
 
+/** The file of a decoder that says how it is asked about a query and a document. */
+const CHAT_TEMPLATE = "chat_template.jinja";
+
 /** What is fetched for some models alone, where anything may be fetched later. */
 export interface Later {
   /** The build for models that the others' programs do not take. */
@@ -38,6 +41,12 @@ export async function open(request: Request, listening: Listening, module: Promi
 }
 
 async function made(request: Request, gathered: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, later: Later | undefined): Promise<Host> {
+  // Only that build runs chat templates. A decoder is large, so it is not read twice.
+  if (later && request.build === undefined && request.output === "relevance" && gathered.files.has(CHAT_TEMPLATE)) {
+    const { build } = await module;
+    const instead = { from: build, to: "tract", cause: `${CHAT_TEMPLATE} says how the model is asked` } as const;
+    if (build !== "native") return loaded(request, gathered, signal, later.tract(), later, instead);
+  }
   // A load takes the files out of what it is given. Only ONNX files are read by others than programs.
   const isOnnx = Array.from(gathered.files.keys()).some((name) => name.endsWith(".onnx"));
   const again = later && isOnnx && request.build === undefined ? { ...gathered, files: new Map(gathered.files) } : undefined;
@@ -133,9 +142,10 @@ class Local implements Host {
       const rows = await withSignal(this.#module, own.signal, (cancel) => {
         if ("skip" in asked) return "scores" in asked ? raw.classifyValues(read!.values, asked.scores, cancel) : raw.embedValues(read!.values, cancel, asked.dimension, asked.normalize);
         const texts = [...(items as readonly string[])];
-        if ("tokens" in asked) return raw.embedTokens(texts, asked.role, cancel);
-        if ("topK" in asked) return raw.embedWords(texts, asked.role, cancel, asked.topK);
-        return "role" in asked ? raw.embed(texts, asked.role, cancel, asked.dimension, asked.normalize) : raw.classify(texts, "seconds" in asked ? [...asked.seconds] : undefined, asked.scores, cancel);
+        if ("tokens" in asked) return raw.embedTokens(texts, asked.lead, cancel);
+        if ("topK" in asked) return raw.embedWords(texts, asked.lead, cancel, asked.topK);
+        if ("scores" in asked) return "seconds" in asked ? raw.classify(texts, [...asked.seconds], asked.scores, asked.lead, cancel) : raw.classify(texts, undefined, asked.scores, "default", cancel);
+        return raw.embed(texts, asked.lead, cancel, asked.dimension, asked.normalize);
       });
       try {
         // Other vectors than the model was loaded for are other vectors to compare with.

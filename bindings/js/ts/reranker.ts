@@ -1,6 +1,7 @@
 import { IsovecError, checkWhole, checkWord } from "./error.js";
 import { BaseModel } from "./model.js";
 import { PAIRS, unzipped, type Pair } from "./pairs.js";
+import { told } from "./prompt.js";
 import { stream, type Streamed } from "./stream.js";
 import { checkText, checkTexts } from "./texts.js";
 
@@ -17,6 +18,13 @@ const RELEVANCES: readonly Relevance[] = ["sigmoid", "logits"];
 export interface ScoreOptions {
   /** What scores are; the order is the same. Default: what the model's `config.json` asks for. */
   scores?: Relevance;
+  /**
+   * The name of one of the model's prompts, or `"none"`. A decoder with a chat template gets it as its instruction; for every other
+   * model it stands before the first text of each pair. Default: the model's default prompt.
+   */
+  prompt?: string;
+  /** The instruction itself, in place of a prompt of the model's. */
+  instruction?: string;
   /** Ends the call with the signal's `reason`: in the queue at once, in the middle of a run between two operators. */
   signal?: AbortSignal;
 }
@@ -105,15 +113,21 @@ export abstract class BaseReranker extends BaseModel {
    */
   async *scoreStream(pairs: Iterable<Pair> | AsyncIterable<Pair>, { signal, ...asked }: ScoreOptions = {}): AsyncIterableIterator<Scored> {
     checkScores(asked);
+    lead(asked);
     const compute = (window: Pair[], signal: AbortSignal) => this.score(window, { ...asked, signal });
     yield* stream(pairs, PAIRS, compute, (scored, at) => ({ score: scored.values[at]! }), signal);
   }
 
-  async #scores(firsts: readonly string[], seconds: readonly string[], { scores, signal }: ScoreOptions): Promise<PairScores> {
-    checkScores({ scores });
-    const { rows } = await this.run(firsts, { seconds, scores }, signal);
+  async #scores(firsts: readonly string[], seconds: readonly string[], { signal, ...asked }: ScoreOptions): Promise<PairScores> {
+    checkScores(asked);
+    const { rows } = await this.run(firsts, { seconds, scores: asked.scores, lead: lead(asked) }, signal);
     return new PairScores(rows);
   }
+}
+
+/** What the engine is told of the prompt. */
+function lead({ prompt, instruction }: ScoreOptions): string {
+  return told("default", { prompt, prefix: instruction }, "instruction");
 }
 
 function checkScores({ scores }: { scores?: Relevance | undefined }): void {

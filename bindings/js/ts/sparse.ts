@@ -1,6 +1,7 @@
 import { IsovecError, checkWhole, checkWord } from "./error.js";
 import { ROLES, type Role } from "./host.js";
 import { BaseModel } from "./model.js";
+import { told, type PromptOptions } from "./prompt.js";
 import { SparseEmbeddings, type SparseVector } from "./sparse-embeddings.js";
 import { stream, type Streamed } from "./stream.js";
 import { TEXTS, checkTexts } from "./texts.js";
@@ -14,8 +15,8 @@ export interface SparseOptions {
 }
 
 /** How a stream of texts gets weights of words. */
-export interface SparseStreamOptions extends SparseOptions {
-  /** The prompt that is put before each text. Default: the model's default prompt. */
+export interface SparseStreamOptions extends SparseOptions, PromptOptions {
+  /** What the texts are: "query" and "passage" put the model's prompt for them before each. Default: its default prompt. */
   role?: Role;
 }
 
@@ -89,10 +90,10 @@ export abstract class BaseSparseEmbedder extends BaseModel {
     return sorted.map(({ index, weight }, at) => ({ index, token: tokens[at]!, weight }));
   }
 
-  async #embed(texts: readonly string[], role: Role, { topK, signal }: SparseOptions): Promise<SparseEmbeddings> {
+  async #embed(texts: readonly string[], role: Role, { topK, signal, ...prompted }: SparseOptions & PromptOptions): Promise<SparseEmbeddings> {
     checkAsked({ topK });
     checkTexts(texts);
-    const { rows } = await this.run(texts, { role, topK }, signal);
+    const { rows } = await this.run(texts, { lead: told(role, prompted), topK }, signal);
     return new SparseEmbeddings({ ...rows, offsets: rows.offsets!, indices: rows.indices! });
   }
 }

@@ -77,20 +77,9 @@ fn classifying(env: &Env, scores: Option<String>, cancel: &RawCancel) -> Result<
     Ok(options)
 }
 
-/// The prompt of a role.
-fn prompt(env: &Env, role: &str) -> Result<Prompt> {
-    match role {
-        "default" => Ok(Prompt::Default),
-        "query" => Ok(Prompt::Query),
-        "passage" => Ok(Prompt::Passage),
-        // Another prompt than the one that was meant gives vectors that nobody can tell apart.
-        other => {
-            let fault = format!(
-                "there is no role {other:?}; there are \"default\", \"query\" and \"passage\""
-            );
-            Err(error::with_kind(env, "Config", &fault))
-        }
-    }
+/// The prompt of a word, as the Rust `for_npm::prompt` reads it.
+fn prompt(env: &Env, word: &str) -> Result<Prompt> {
+    isovec::for_npm::prompt(word).map_err(|fault| error::of(env, &fault))
 }
 
 /// The options of a call for vectors.
@@ -142,24 +131,24 @@ impl RawModel {
         })
     }
 
-    /// Embeds texts in their order, together with those of other calls that are under way. `role` is `default`, `query` or
-    /// `passage`; `dimension` and `normalize` are those of the Rust `EmbedOptions`. Rejects with an `Error` that has the `kind`
+    /// Embeds texts in their order, together with those of other calls that are under way. `lead` is the prompt as the Rust
+    /// `for_npm::prompt` reads it; `dimension` and `normalize` are those of the Rust `EmbedOptions`. Rejects with an `Error` that has the `kind`
     /// of the Rust error.
     ///
     /// # Errors
-    /// The same for a role that there is not.
+    /// The same for a prompt that there is not.
     #[napi]
     pub fn embed<'env>(
         &self,
         env: &'env Env,
         texts: Vec<String>,
-        role: String,
+        lead: String,
         cancel: &RawCancel,
         dimension: Option<u32>,
         normalize: Option<bool>,
     ) -> Result<Object<'env>> {
         let model = self.live(env)?;
-        let options = embedding(cancel, prompt(env, &role)?, dimension, normalize);
+        let options = embedding(cancel, prompt(env, &lead)?, dimension, normalize);
         tasks::promise(
             env,
             async move { model.embed(texts, options).await },
@@ -176,14 +165,14 @@ impl RawModel {
         &self,
         env: &'env Env,
         texts: Vec<String>,
-        role: String,
+        lead: String,
         cancel: &RawCancel,
         top_k: Option<u32>,
     ) -> Result<Object<'env>> {
         let model = self.live(env)?;
         let mut options = SparseOptions::default()
             .with_cancel(cancel.cancel.clone())
-            .with_prompt(prompt(env, &role)?);
+            .with_prompt(prompt(env, &lead)?);
         options.top_k = top_k.map(|top_k| top_k as usize);
         tasks::promise(
             env,
@@ -192,7 +181,7 @@ impl RawModel {
         )
     }
 
-    /// Gives texts' tokens vectors, of queries where the role is `query`; else as [`embed`](Self::embed).
+    /// Gives texts' tokens vectors, of queries where the prompt is `query`; else as [`embed`](Self::embed).
     ///
     /// # Errors
     /// As there.
@@ -201,13 +190,13 @@ impl RawModel {
         &self,
         env: &'env Env,
         texts: Vec<String>,
-        role: String,
+        lead: String,
         cancel: &RawCancel,
     ) -> Result<Object<'env>> {
         let model = self.live(env)?;
         let options = MultiVectorOptions::default()
             .with_cancel(cancel.cancel.clone())
-            .with_prompt(prompt(env, &role)?);
+            .with_prompt(prompt(env, &lead)?);
         tasks::promise(
             env,
             async move { model.embed_tokens(texts, options).await },
@@ -257,9 +246,10 @@ impl RawModel {
         texts: Vec<String>,
         seconds: Option<Vec<String>>,
         scores: Option<String>,
+        lead: String,
         cancel: &RawCancel,
     ) -> Result<Object<'env>> {
-        let options = classifying(env, scores, cancel)?;
+        let options = classifying(env, scores, cancel)?.with_prompt(prompt(env, &lead)?);
         let model = self.live(env)?;
         tasks::promise(
             env,

@@ -36,22 +36,34 @@ impl Form {
     pub(crate) fn options(self, py: Python<'_>) -> PyResult<(EmbedOptions, Cancel)> {
         let cancel = Cancel::new();
         let mut options = EmbedOptions::default().with_cancel(cancel.clone());
-        options.prompt = match (self.prompt, self.prefix) {
-            (None, None) => Prompt::Default,
-            (None, Some(text)) => Prompt::Text(text),
-            (Some(_), Some(_)) => {
-                let why = "`prompt` names a prompt of the model and `prefix` is a text to put before each; give one of them";
-                return Err(error::with_kind(py, "Config", why));
-            }
-            (Some(name), None) => match name.as_str() {
-                "none" => Prompt::None,
-                "query" => Prompt::Query,
-                "passage" => Prompt::Passage,
-                _ => Prompt::Named(name),
-            },
-        };
+        options.prompt = prompt(py, self.prompt, self.prefix, "prefix")?;
         options.dimension = self.dimension;
         options.normalize = self.normalize;
         Ok((options, cancel))
     }
+}
+
+/// The prompt of a call: one of the model's by its name, or a text, whose argument has the name `word`.
+pub(crate) fn prompt(
+    py: Python<'_>,
+    prompt: Option<String>,
+    text: Option<String>,
+    word: &str,
+) -> PyResult<Prompt> {
+    Ok(match (prompt, text) {
+        (None, None) => Prompt::Default,
+        (None, Some(text)) => Prompt::Text(text),
+        (Some(_), Some(_)) => {
+            let why = format!(
+                "`prompt` names a prompt of the model and `{word}` is a text; give one of them"
+            );
+            return Err(error::with_kind(py, "Config", &why));
+        }
+        (Some(name), None) => match name.as_str() {
+            "none" => Prompt::None,
+            "query" => Prompt::Query,
+            "passage" => Prompt::Passage,
+            _ => Prompt::Named(name),
+        },
+    })
 }

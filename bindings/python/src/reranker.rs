@@ -11,7 +11,7 @@ use crate::fork::Owned;
 use crate::loading::{Asked, load};
 use crate::model::{Handle, Model};
 use crate::tasks::Call;
-use crate::{error, texts, vectors, wait};
+use crate::{error, options, texts, vectors, wait};
 
 /// A loaded model that ranks documents by their relevance to a query.
 #[pyclass(extends = Model, subclass, frozen, module = "isovec")]
@@ -29,8 +29,22 @@ impl Reranker {
     }
 }
 
-fn options(py: Python<'_>, scores: Option<&str>, cancel: &Cancel) -> PyResult<ScoreOptions> {
+/// How a call asks for scores.
+#[derive(Default)]
+struct Wanted<'a> {
+    scores: Option<&'a str>,
+    prompt: Option<String>,
+    instruction: Option<String>,
+}
+
+fn options(py: Python<'_>, wanted: Wanted<'_>, cancel: &Cancel) -> PyResult<ScoreOptions> {
+    let Wanted {
+        scores,
+        prompt,
+        instruction,
+    } = wanted;
     let mut options = ScoreOptions::default().with_cancel(cancel.clone());
+    options.prompt = options::prompt(py, prompt, instruction, "instruction")?;
     options.scores = match scores {
         None => None,
         Some("sigmoid") => Some(isovec::Scores::Sigmoid),
@@ -47,12 +61,12 @@ fn options(py: Python<'_>, scores: Option<&str>, cancel: &Cancel) -> PyResult<Sc
 fn rank_options(
     py: Python<'_>,
     top_n: Option<usize>,
-    scores: Option<&str>,
+    wanted: Wanted<'_>,
     cancel: &Cancel,
 ) -> PyResult<RankOptions> {
     let mut rank = RankOptions::default();
     rank.top_n = top_n;
-    rank.score = options(py, scores, cancel)?;
+    rank.score = options(py, wanted, cancel)?;
     Ok(rank)
 }
 
@@ -91,35 +105,49 @@ impl Reranker {
     }
 
     /// Ranks documents by their relevance to a query: their places and scores, the best first.
-    #[pyo3(signature = (query, documents, top_n=None, *, scores=None))]
+    #[pyo3(signature = (query, documents, top_n=None, *, scores=None, prompt=None, instruction=None))]
     fn rank<'py>(
         &self,
         query: &Bound<'py, PyAny>,
         documents: &Bound<'py, PyAny>,
         top_n: Option<usize>,
         scores: Option<&str>,
+        prompt: Option<String>,
+        instruction: Option<String>,
     ) -> PyResult<Bound<'py, PyList>> {
         let py = documents.py();
         let reranker = self.reranker.get(py)?;
         let cancel = Cancel::new();
-        let options = rank_options(py, top_n, scores, &cancel)?;
+        let wanted = Wanted {
+            scores,
+            prompt,
+            instruction,
+        };
+        let options = rank_options(py, top_n, wanted, &cancel)?;
         let (query, documents) = (texts::one(query)?, texts::read(documents)?);
         let ranked = wait::wait(py, &cancel, reranker.rank_with(query, documents, options))?;
         found(py, &ranked)
     }
 
     /// As `rank`, for asyncio.
-    #[pyo3(signature = (query, documents, top_n=None, *, scores=None))]
+    #[pyo3(signature = (query, documents, top_n=None, *, scores=None, prompt=None, instruction=None))]
     fn arank<'py>(
         &self,
         query: &Bound<'py, PyAny>,
         documents: &Bound<'py, PyAny>,
         top_n: Option<usize>,
         scores: Option<&str>,
+        prompt: Option<String>,
+        instruction: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = documents.py();
         let cancel = Cancel::new();
-        let options = rank_options(py, top_n, scores, &cancel)?;
+        let wanted = Wanted {
+            scores,
+            prompt,
+            instruction,
+        };
+        let options = rank_options(py, top_n, wanted, &cancel)?;
         let (query, documents) = (texts::one(query)?, texts::read(documents)?);
         let result = self.batcher(py)?.rank_with(query, documents, options);
         Call::coroutine(py, cancel, result, |py, ranked| {
@@ -128,31 +156,45 @@ impl Reranker {
     }
 
     /// The relevance of the second text of each pair to the first: float32 `[n]`, in the order of the pairs.
-    #[pyo3(signature = (pairs, *, scores=None))]
+    #[pyo3(signature = (pairs, *, scores=None, prompt=None, instruction=None))]
     fn score<'py>(
         &self,
         pairs: &Bound<'py, PyAny>,
         scores: Option<&str>,
+        prompt: Option<String>,
+        instruction: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = pairs.py();
         let reranker = self.reranker.get(py)?;
         let cancel = Cancel::new();
-        let options = options(py, scores, &cancel)?;
+        let wanted = Wanted {
+            scores,
+            prompt,
+            instruction,
+        };
+        let options = options(py, wanted, &cancel)?;
         let scored = reranker.score_with(texts::pairs(pairs)?, options);
         let scored = wait::wait(py, &cancel, scored)?;
         Ok(vectors::row(py, scored.scores)?.into_any())
     }
 
     /// As `score`, for asyncio.
-    #[pyo3(signature = (pairs, *, scores=None))]
+    #[pyo3(signature = (pairs, *, scores=None, prompt=None, instruction=None))]
     fn ascore<'py>(
         &self,
         pairs: &Bound<'py, PyAny>,
         scores: Option<&str>,
+        prompt: Option<String>,
+        instruction: Option<String>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = pairs.py();
         let cancel = Cancel::new();
-        let options = options(py, scores, &cancel)?;
+        let wanted = Wanted {
+            scores,
+            prompt,
+            instruction,
+        };
+        let options = options(py, wanted, &cancel)?;
         let result = self.batcher(py)?.score_with(texts::pairs(pairs)?, options);
         Call::coroutine(py, cancel, result, |py, scored| {
             Ok(vectors::row(py, scored.scores)?.into_any().unbind())

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import pickle
 from typing import Any
 
 import numpy as np
 import pytest
 
-from conftest import CLASSIFIER, PORTABLE
+from conftest import BERT, CLASSIFIER, PORTABLE
 from isovec import ConfigError, Ranked, Reranker, TextError, UnsupportedModelError
 
 QUERY = "which animal is in the house"
@@ -90,3 +91,19 @@ def test_a_reranker_is_pickled_and_says_what_it_is(reranker: Reranker) -> None:
     assert type(same) is Reranker
     assert same.rank(QUERY, DOCUMENTS) == reranker.rank(QUERY, DOCUMENTS)
     assert repr(reranker).startswith("<Reranker ")
+
+
+def test_a_decoder_gets_its_instruction(engine: dict[str, Any]) -> None:
+    folder = BERT.with_name("tiny-decoder-reranker")
+    wanted = json.loads((folder / "reference.json").read_text())
+    reranker = Reranker(folder, config=engine)
+    pairs = [(wanted["query"], document["text"]) for document in wanted["documents"]]
+    for options, field in [({}, "logit"), ({"instruction": wanted["instruction"]}, "instructed"), ({"prompt": "short"}, "short")]:
+        scores = [document[field] for document in wanted["documents"]]
+        np.testing.assert_allclose(reranker.score(pairs, **options), scores, atol=1e-5)
+        best = reranker.rank(wanted["query"], [text for _, text in pairs], 1, **options)
+        assert best[0].index == int(np.argmax(scores))
+    with pytest.raises(ConfigError, match="one of them"):
+        reranker.score(pairs, prompt="short", instruction="x")
+    with pytest.raises(ConfigError, match="short"):
+        reranker.rank("a", ["b"], prompt="none such")

@@ -49,7 +49,12 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     } = texts::open::<Embedder>(&args.input, out, &args.profile, &args.model)?;
     let mut keeper = match (out, record_path) {
         (Some(out), Some(path)) => {
-            let made = Made::new(format, args.role, model.fingerprint());
+            let made = Made::new(
+                format,
+                args.role,
+                args.prompt.as_deref(),
+                model.fingerprint(),
+            );
             Some(Keeper::open(out, path, made, before, &mut rows)?)
         }
         _ => None,
@@ -60,7 +65,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     };
     let resumed_after = keeper.as_ref().map_or(0, Keeper::rows);
     let options = EmbedOptions::default()
-        .with_prompt(args.role.prompt())
+        .with_prompt(args.prompt())
         .with_cancel(cancel);
     let target = Target {
         out,

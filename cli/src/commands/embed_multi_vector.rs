@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     } = texts::open::<MultiVectorEmbedder>(&args.input, out, &args.profile, &args.model)?;
     let draft = out.map(Draft::create).transpose()?;
     let options = MultiVectorOptions::default()
-        .with_prompt(args.role.prompt())
+        .with_prompt(args.prompt())
         .with_cancel(cancel);
     let sink: Box<dyn Sink<_>> = match format {
         OutputFormat::Safetensors => {

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     let words = args.words.map(|most| (model.clone(), most));
     let sink = Box::new(SparseJsonl::open(draft.as_ref(), words)?);
     let mut options = SparseOptions::default()
-        .with_prompt(args.role.prompt())
+        .with_prompt(args.prompt())
         .with_cancel(cancel);
     options.top_k = args.top_k;
 

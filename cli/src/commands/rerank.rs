@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use isovec::blocking::Reranker;
-use isovec::{RankOptions, Ranked, Scores};
+use isovec::{Prompt, RankOptions, Ranked, Scores};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -53,6 +53,11 @@ pub(crate) fn run(args: &Rerank) -> Result<()> {
         RelevanceArg::Sigmoid => Scores::Sigmoid,
         RelevanceArg::Logits => Scores::Logits,
     });
+    options.score.prompt = match (&args.prompt, &args.instruction) {
+        (Some(name), _) => Prompt::Named(name.clone()),
+        (None, Some(text)) => Prompt::Text(text.clone()),
+        (None, None) => Prompt::Default,
+    };
     let texts = documents.iter().map(|document| &document.text);
     let ranked = reranker.rank_with(&args.query, texts, &options)?;
     profile::finish(profiling)?;

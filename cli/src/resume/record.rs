@@ -28,10 +28,16 @@ pub(crate) struct Made {
 }
 
 impl Made {
-    pub(crate) fn new(format: OutputFormat, role: RoleArg, fingerprint: &Fingerprint) -> Self {
+    /// `prompt` is the one of the model's that was asked for by its name.
+    pub(crate) fn new(
+        format: OutputFormat,
+        role: RoleArg,
+        prompt: Option<&str>,
+        fingerprint: &Fingerprint,
+    ) -> Self {
         Self {
             format: name(format),
-            role: name(role),
+            role: prompt.map_or_else(|| name(role), str::to_owned),
             fingerprint: fingerprint.clone(),
         }
     }
@@ -41,7 +47,7 @@ impl Made {
         let mut differences = Vec::new();
         for (what, then, now) in [
             ("--format", &self.format, &now.format),
-            ("--role", &self.role, &now.role),
+            ("--role or --prompt", &self.role, &now.role),
         ] {
             if then != now {
                 differences.push(format!("{what}: {then} then, {now} now"));
@@ -200,7 +206,7 @@ mod tests {
         fingerprint
             .identity
             .insert("weights".into(), weights.into());
-        Made::new(OutputFormat::Jsonl, role, &fingerprint)
+        Made::new(OutputFormat::Jsonl, role, None, &fingerprint)
     }
 
     #[test]
@@ -255,11 +261,25 @@ mod tests {
         let record = Record::new(made(RoleArg::Query, "a"));
         let out = Path::new("out.jsonl");
         record.check(&made(RoleArg::Query, "a"), out).unwrap();
+        let named = Made {
+            role: "topic".into(),
+            ..made(RoleArg::Query, "a")
+        };
+        assert_eq!(
+            Made::new(
+                OutputFormat::Jsonl,
+                RoleArg::Default,
+                Some("topic"),
+                &named.fingerprint
+            ),
+            named
+        );
+        record.check(&named, out).unwrap_err();
         let error = record.check(&made(RoleArg::Passage, "b"), out);
         let error = error.unwrap_err().to_string();
         for words in [
             "out.jsonl",
-            "--role: query then, passage now",
+            "--role or --prompt: query then, passage now",
             "weights: a then, b now",
         ] {
             assert!(error.contains(words), "{error}");

@@ -194,3 +194,56 @@ fn what_cannot_work_is_said() {
     let said = stderr(&mut isovec(&["search", "q", ".", "--candidates", "3"]), 2);
     assert!(said.contains("--rerank"), "{said}");
 }
+
+/// A decoder with a chat template, its own prompt and an instruction of the caller's.
+#[test]
+fn an_instruction_reaches_the_model() {
+    let folder = model().with_file_name("tiny-decoder-reranker");
+    let reference = fs::read(folder.join("reference.json")).expect("a file");
+    let all: Value = serde_json::from_slice(&reference).expect("JSON");
+    let text = |value: &Value| value.as_str().expect("a text").to_owned();
+    let (query, instruction) = (text(&all["query"]), text(&all["instruction"]));
+    let documents = all["documents"].as_array().expect("documents");
+    // An empty line is no document.
+    let documents: Vec<&Value> = documents.iter().filter(|own| own["text"] != "").collect();
+    let input: String = documents
+        .iter()
+        .map(|own| text(&own["text"]) + "\n")
+        .collect();
+    let folder = folder.display().to_string();
+    for (args, field) in [
+        (vec![], "logit"),
+        (vec!["--instruction", &*instruction], "instructed"),
+        (vec!["--prompt", "short"], "short"),
+    ] {
+        let model = [
+            "rerank", "--model", &*folder, "--engine", "portable", &*query, "-", "--json",
+        ];
+        let mut command = isovec(&[&model[..], &args].concat());
+        let answer: Value =
+            serde_json::from_str(&stdout(command.write_stdin(input.clone()))).expect("JSON");
+        for hit in answer["hits"].as_array().expect("hits") {
+            let place = hit["index"].as_u64().expect("a place") as usize;
+            let wanted = documents[place][field].as_f64().expect("a number");
+            let score = hit["score"].as_f64().expect("a number");
+            assert!(
+                (score - wanted).abs() <= NEAR,
+                "{field}: {score} and {wanted}"
+            );
+        }
+    }
+    for (args, why, code) in [
+        (["--prompt", "none such"].as_slice(), "short", 1),
+        (
+            &["--prompt", "short", "--instruction", "x"],
+            "cannot be used with",
+            2,
+        ),
+    ] {
+        let model = [
+            "rerank", "--model", &*folder, "--engine", "portable", &*query, "a",
+        ];
+        let error = stderr(&mut isovec(&[&model[..], args].concat()), code);
+        assert!(error.contains(why), "{error}");
+    }
+}

@@ -310,13 +310,18 @@ fn what_differs_is_refused_and_nothing_is_touched() {
         let other_format = if ending == "npy" { "jsonl" } else { "npy" };
         let (input, changed) = (lines(5), lines(5).replace("word 1", "word one"));
         let formats = format!("--format: {ending} then, {other_format} now");
-        let cases: [(&[&str], &str, &str); 6] = [
+        let cases: [(&[&str], &str, &str); 7] = [
             (&[], &changed, "the first 3 rows of the input"),
             (&[], &lines(2), "the input has 2 rows, but 3"),
             (
                 &["--role", "query"],
                 &input,
-                "--role: default then, query now",
+                "--role or --prompt: default then, query now",
+            ),
+            (
+                &["--prompt", "document"],
+                &input,
+                "--role or --prompt: default then, document now",
             ),
             (&["--dimension", "16"], &input, "dimension"),
             (&["--format", other_format], &input, &formats),

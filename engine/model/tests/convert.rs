@@ -865,6 +865,32 @@ fn what_families_cannot_be_is_refused_by_name() {
     let cases = [
         (decoders::qwen3(), "rope_scaling", yarn.clone(), "yarn"),
         (
+            experts(),
+            "expert_choice_router",
+            json!(true),
+            "expert_choice_router",
+        ),
+        (
+            experts(),
+            "num_shared_experts",
+            json!(1),
+            "num_shared_experts",
+        ),
+        (experts(), "ffn_div", json!(2), "ffn_div"),
+        (
+            experts(),
+            "moe_normalize_expert_weights",
+            json!(1.0),
+            "moe_normalize_expert_weights",
+        ),
+        (
+            experts(),
+            "moe_every_n_layers",
+            json!(-1),
+            "moe_every_n_layers",
+        ),
+        (experts(), "activation_function", json!("swiglu"), "gated"),
+        (
             decoders::llama(),
             "rope_scaling",
             json!({"type": "dynamic", "factor": 2.0}),
@@ -1098,6 +1124,10 @@ fn what_families_cannot_be_is_refused_by_name() {
     assert!(error.to_string().contains("is_causal"), "{error}");
 }
 
+fn experts() -> Checkpoint {
+    models::nomicbert_of_experts()
+}
+
 #[test]
 fn a_config_that_contradicts_itself_is_refused() {
     let cases = [
@@ -1140,6 +1170,9 @@ fn a_config_that_contradicts_itself_is_refused() {
             json!({"rope_theta": 1e6}),
         ),
         (decoders::llama(), "num_attention_heads", json!(5)),
+        (experts(), "moe_top_k", json!(6)),
+        (experts(), "moe_top_k", json!(0)),
+        (experts(), "num_experts", json!(257)),
     ];
     for (model, key, value) in cases {
         let error = refused(&model.with(key, value.clone()));

@@ -72,6 +72,7 @@ fn refusal(kind: &Kind) -> Option<String> {
     let wanted = Wanted {
         half: Half::Texts,
         vocabulary: kind.task == "sparse",
+        logit_score: None,
     };
     let tensors = model.tensor_set(Stored::F32);
     let mut budget = Budget::for_files(tensors.byte_len());

@@ -2,6 +2,7 @@
 //!
 //! - [`Tokenizer`]: reads a model's `tokenizer.json` (or a BERT model's `vocab.txt`) and encodes.
 //! - [`Tokens`], [`Encoding`], [`Limits`]: which tokens a model reads, the result, and its maximal length.
+//! - [`PairFrame`]: how a decoder is asked about two texts.
 //! - [`TokenizeError`]: says what was wrong, where, and what to do.
 //!
 //! The ids equal those of Hugging Face [`tokenizers`](https://docs.rs/tokenizers) on every text. Tests compare
@@ -18,6 +19,7 @@
 //!   the caller's thread, as it must in the browser.
 //! - `tokenizers`: files that use what is not implemented are read by Hugging Face's crate instead,
 //!   with Oniguruma (C code). Native only, off by default: its patterns have no limits on their cost.
+//! - `chat`: reads frames from chat templates.
 //! - `fuzzing`: gives the repository's fuzzer access to the engine for patterns; not a stable interface.
 //!
 //! # Design
@@ -31,6 +33,8 @@
 //! 64 bytes, walks through the vocabulary cannot exceed their steps, and nothing is counted.
 
 mod budget;
+#[cfg(feature = "chat")]
+mod chat;
 mod config;
 mod decode;
 mod definition;
@@ -45,6 +49,7 @@ mod legacy;
 #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
 mod library;
 mod model;
+mod pair_frame;
 mod regex;
 mod split;
 mod template;
@@ -55,5 +60,6 @@ mod unicode;
 
 pub use encoding::{Encoding, Limits, TruncationSide};
 pub use error::{Result, TokenizeError};
+pub use pair_frame::PairFrame;
 pub use token::Token;
 pub use tokenizer::{TOKENIZER_FILE, Tokenizer, Tokens};

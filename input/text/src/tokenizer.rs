@@ -516,6 +516,13 @@ impl Tokenizer {
         })
     }
 
+    /// A text's ids, without special tokens.
+    pub(crate) fn ids(&self, text: &str) -> Result<Vec<u32>> {
+        let mut workspace = Workspace::default();
+        self.tokenize(text, &mut workspace)?;
+        Ok(workspace.ids)
+    }
+
     /// Appends a text's ids, without special tokens, to the workspace.
     pub(crate) fn tokenize(&self, text: &str, workspace: &mut Workspace) -> Result<()> {
         let from = workspace.ids.len();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::response::Response;
-use isovec::{ModelTask, RankOptions, Ranked, Scores};
+use isovec::{ModelTask, Prompt, RankOptions, Ranked, Scores};
 use isovec_http::Dialect;
 use isovec_http::openai::Usage;
 use serde::{Deserialize, Serialize};
@@ -25,16 +25,29 @@ use crate::failure::{Failure, Kind};
 use crate::route::Route;
 use crate::schema::{
     self, boolean, given, list, model, needed, number, object, one_of, optional, some, text, whole,
+    word,
 };
 use crate::served::Served;
 use crate::texts::Texts;
 
 pub(super) fn routes() -> Vec<Route> {
     let documents = || some(schema::either([given(), object([needed("text", given())])]));
+    let prompt = || {
+        [
+            optional("prompt_name", word("A prompt of the model's, by its name.")),
+            optional(
+                "instruction",
+                word("The instruction of a model that takes one; before the query of another."),
+            ),
+        ]
+    };
     let of_documents = || {
+        let [prompt, instruction] = prompt();
         object([
             model(),
             needed("query", given()),
+            prompt,
+            instruction,
             needed("documents", documents()),
             optional(
                 "top_n",
@@ -53,9 +66,12 @@ pub(super) fn routes() -> Vec<Route> {
             ),
         ])
     };
+    let [prompt_name, instruction] = prompt();
     let of_texts = object([
         model(),
         needed("query", given()),
+        prompt_name,
+        instruction,
         needed("texts", some(given())),
         optional(
             "raw_scores",
@@ -131,6 +147,10 @@ struct Asked {
     #[serde(default)]
     model: Option<String>,
     query: String,
+    #[serde(default)]
+    prompt_name: Option<String>,
+    #[serde(default)]
+    instruction: Option<String>,
     #[serde(default)]
     texts: Option<Texts>,
     #[serde(default)]
@@ -251,7 +271,7 @@ async fn ranks(call: &mut Call, asked: Asked, texts: Texts) -> Result<Response, 
         Some(true) => Scores::Logits,
         _ => Scores::Sigmoid,
     };
-    let ranked = ranked(call, &served, &asked.query, &texts, scores).await?;
+    let ranked = ranked(call, &served, &asked, &texts, scores).await?;
     asked.reading.check_whole(call, &served)?;
     let headers = tei::headers(call, &served, served.fingerprint().id(), characters);
     let with_text = asked.return_text == Some(true);
@@ -291,7 +311,7 @@ async fn results(call: &mut Call, asked: Asked, documents: Documents) -> Result<
             ),
         ));
     }
-    let ranked = ranked(call, &served, &asked.query, &documents, Scores::Sigmoid).await?;
+    let ranked = ranked(call, &served, &asked, &documents, Scores::Sigmoid).await?;
     let tokens = call.tokens();
     let truncated = call.truncated().to_vec();
     let fingerprint = served.fingerprint().id();
@@ -334,16 +354,29 @@ fn choose(call: &Call, asked: &Asked) -> Result<Arc<Served>, Failure> {
 async fn ranked(
     call: &mut Call,
     served: &Served,
-    query: &str,
+    asked: &Asked,
     documents: &[String],
     scores: Scores,
 ) -> Result<Vec<Ranked>, Failure> {
+    let query = &asked.query;
+    let prompt = match (&asked.prompt_name, &asked.instruction) {
+        (None, None) => Prompt::Default,
+        (Some(name), None) => Prompt::Named(name.clone()),
+        (None, Some(text)) => Prompt::Text(text.clone()),
+        (Some(_), Some(_)) => {
+            return Err(Failure::field(
+                "instruction",
+                "prompt_name names a prompt of the model, and instruction is a text; send one of them",
+            ));
+        }
+    };
     if query.is_empty() {
         return Err(Failure::field("query", "the query is empty"));
     }
     // The query is read with every document, so that a body makes far more text than it has.
     let most = call.app.options.max_bytes;
-    if query.len().saturating_mul(documents.len()) > most {
+    let before = query.len() + asked.instruction.as_ref().map_or(0, String::len);
+    if before.saturating_mul(documents.len()) > most {
         let message = format!(
             "the query stands before each of {} documents, which makes more than {most} bytes; send a shorter query or fewer documents",
             documents.len()
@@ -351,7 +384,9 @@ async fn ranked(
         return Err(Failure::new(Kind::TooLarge, message).about("query"));
     }
     let batcher = call.queue(served.reranker()?);
-    let options = RankOptions::default().with_scores(scores);
+    let options = RankOptions::default()
+        .with_scores(scores)
+        .with_prompt(prompt);
     let work = || batcher.rank_with(query, documents, options);
     call.compute(served, documents.len(), work).await
 }

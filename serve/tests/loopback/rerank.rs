@@ -3,7 +3,7 @@
 use isovec::{EmbeddingConfig, ModelSource, RankOptions, Ranked, Reranker, Scores};
 use isovec_test_models::checkpoint::Stored;
 use isovec_test_models::{heads, tiny};
-use isovec_test_support::Which;
+use isovec_test_support::{Which, data};
 use serde_json::{Value, json};
 
 use crate::client::{self, Answer};
@@ -277,4 +277,66 @@ async fn rerankers_are_described_measured_and_ready() {
     );
     let page = server.get("/metrics").await;
     assert!(page.text().contains("task=\"rerank\""), "{}", page.text());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decoder_gets_its_instruction() {
+    let folder = data("tiny-decoder-reranker");
+    let reference = std::fs::read(folder.join("reference.json")).unwrap();
+    let all: Value = serde_json::from_slice(&reference).unwrap();
+    let config = Which::Portable.configure(EmbeddingConfig::default());
+    let builder = Reranker::builder(folder).config(config);
+    let server = Running::over(builder.load().await.unwrap(), options()).await;
+    // What the model's files make of scores is raw; the route gives probabilities.
+    let documents = all["documents"].as_array().unwrap();
+    let documents: Vec<&Value> = documents.iter().filter(|own| own["text"] != "").collect();
+    let texts: Vec<&Value> = documents.iter().map(|document| &document["text"]).collect();
+    for (field, more) in [
+        ("logit", json!({})),
+        ("instructed", json!({"instruction": all["instruction"]})),
+        ("short", json!({"prompt_name": "short"})),
+    ] {
+        let mut asked = json!({"query": all["query"], "texts": texts, "raw_scores": true});
+        asked
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let rows = server.post("/rerank", &asked).await.json();
+        for row in rows.as_array().unwrap() {
+            let wanted = documents[row["index"].as_u64().unwrap() as usize][field].as_f64();
+            let far = row["score"].as_f64().unwrap() - wanted.unwrap();
+            assert!(far.abs() <= 1e-5, "{field}: {row}");
+        }
+        asked = json!({"query": all["query"], "documents": texts});
+        asked
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let answer = server.post("/v2/rerank", &asked).await;
+        for row in answer.json()["results"].as_array().unwrap() {
+            let wanted = documents[row["index"].as_u64().unwrap() as usize][field].as_f64();
+            let wanted = 1.0 / (1.0 + (-wanted.unwrap()).exp());
+            let far = row["relevance_score"].as_f64().unwrap() - wanted;
+            assert!(far.abs() <= 1e-5, "{field}: {row}");
+        }
+    }
+    for (more, words) in [
+        (
+            json!({"prompt_name": "short", "instruction": "x"}),
+            "one of them",
+        ),
+        (json!({"prompt_name": "none such"}), "short"),
+    ] {
+        let mut asked = json!({"query": "a", "texts": ["b"]});
+        asked
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        let answer = server.post("/rerank", &asked).await;
+        assert!((400..500).contains(&answer.status), "{answer:?}");
+        assert!(
+            check_error("/rerank", &answer).contains(words),
+            "{answer:?}"
+        );
+    }
 }

@@ -3,7 +3,9 @@
 
 use std::path::PathBuf;
 
-use isovec_test_models::{classifier, late, reranker, sparse, tiny, tiny_clip, tiny_network};
+use isovec_test_models::{
+    classifier, decoder_reranker, late, reranker, sparse, tiny, tiny_clip, tiny_network,
+};
 
 fn main() -> std::io::Result<()> {
     let folder = std::env::args_os().nth(1).map_or_else(
@@ -14,6 +16,7 @@ fn main() -> std::io::Result<()> {
         ("tiny-bert", tiny::files()),
         ("tiny-classifier", classifier::files()),
         ("tiny-reranker", reranker::files()),
+        ("tiny-decoder-reranker", decoder_reranker::tiny_files()),
         ("tiny-splade", sparse::tiny_files()),
         ("tiny-colbert", late::tiny_files()),
         ("tiny-clip", tiny_clip::files()),

@@ -8,6 +8,7 @@
 //! - [`t5`]: the encoders of T5, with theirs.
 //! - [`gte`], [`jina`], [`jina_v3`]: encoders whose authors publish them with code of their own, with theirs.
 //! - [`decoders`]: decoders, with theirs; [`embedding_gemma`]: one with all files of a published model.
+//! - [`decoder_reranker`]: decoders that score pairs, with theirs.
 //! - [`heads`]: classifiers of texts, with theirs.
 //! - [`sparse`]: models of sparse vectors, with theirs.
 //! - [`late`]: models of late interaction, with theirs, one of them in `tests/data/tiny-colbert`.
@@ -26,6 +27,7 @@ pub mod checkpoint;
 pub mod classifier;
 pub mod convolutions;
 pub mod deberta;
+pub mod decoder_reranker;
 pub mod decoders;
 pub mod embedding_gemma;
 pub mod exact;

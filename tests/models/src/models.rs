@@ -333,6 +333,55 @@ pub fn nomicbert() -> Checkpoint {
     }
 }
 
+/// A tiny NomicBERT of the second version: no gates, biases everywhere, and experts in every other layer.
+pub fn nomicbert_of_experts() -> Checkpoint {
+    let (experts, mut maker) = (5, Maker::new(26));
+    maker.table("embeddings.word_embeddings", VOCABULARY, HIDDEN);
+    maker.table("embeddings.token_type_embeddings", 2, HIDDEN);
+    maker.norm("emb_ln", HIDDEN, true);
+    for layer in 0..4 {
+        let name = |module: &str| format!("encoder.layers.{layer}.{module}");
+        maker.linear(&name("attn.Wqkv"), HIDDEN, 3 * HIDDEN, true);
+        maker.linear(&name("attn.out_proj"), HIDDEN, HIDDEN, true);
+        maker.norm(&name("norm1"), HIDDEN, true);
+        if layer % 2 == 1 {
+            maker.linear(&name("mlp.router.layer"), HIDDEN, experts, false);
+            let scale = 1.0 / (HIDDEN as f64).sqrt();
+            for matrix in ["mlp.experts.mlp.w1", "mlp.experts.mlp.w2"] {
+                maker.tensor(&name(matrix), &[experts * WIDE, HIDDEN], 0.0, scale);
+            }
+            maker.tensor(&name("mlp.experts.bias"), &[HIDDEN], 0.0, 0.1);
+        } else {
+            maker.linear(&name("mlp.fc1"), HIDDEN, WIDE, true);
+            maker.linear(&name("mlp.fc2"), WIDE, HIDDEN, true);
+        }
+        maker.norm(&name("norm2"), HIDDEN, true);
+    }
+    let mut model = nomicbert();
+    for (key, value) in [
+        ("activation_function", json!("gelu")),
+        ("n_layer", json!(4)),
+        ("layer_norm_epsilon", json!(1e-5)),
+        ("qkv_proj_bias", json!(true)),
+        ("mlp_fc1_bias", json!(true)),
+        ("mlp_fc2_bias", json!(true)),
+        ("num_experts", json!(experts)),
+        ("num_shared_experts", json!(0)),
+        ("moe_top_k", json!(2)),
+        ("moe_every_n_layers", json!(2)),
+        ("moe_impl", json!("megablocks")),
+        ("moe_normalize_expert_weights", json!(false)),
+        ("expert_choice_router", json!(false)),
+        ("ffn_div", json!(1)),
+    ] {
+        model = model.with(key, value);
+    }
+    Checkpoint {
+        tensors: maker.tensors,
+        ..model
+    }
+}
+
 /// One of each family.
 pub fn all() -> Vec<(&'static str, Checkpoint)> {
     vec![
@@ -342,6 +391,7 @@ pub fn all() -> Vec<(&'static str, Checkpoint)> {
         ("distilbert", distilbert()),
         ("modernbert", modernbert()),
         ("nomicbert", nomicbert()),
+        ("nomicbert_of_experts", nomicbert_of_experts()),
         ("qwen3", decoders::qwen3()),
         ("qwen2", decoders::qwen2()),
         ("llama", decoders::llama()),

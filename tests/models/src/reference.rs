@@ -532,6 +532,35 @@ fn modernbert(model: &Checkpoint, ids: &[i64], seen: usize) -> Rows {
     each(&x, |row| layer_norm(model, "final_norm", epsilon, row))
 }
 
+/// What the experts that a router chooses for a token give, each by its weight.
+fn of_experts(model: &Checkpoint, mlp: &str, row: &[f64]) -> Vec<f64> {
+    let config = &model.config;
+    let (wide, hidden) = (size(config, "n_inner"), row.len());
+    let logits = linear(model, &format!("{mlp}.router.layer"), row);
+    let total: f64 = logits.iter().map(|logit| libm::exp(*logit)).sum();
+    let mut experts: Vec<usize> = (0..logits.len()).collect();
+    experts.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+    let matrix = |part: &str| &array(model, &format!("{mlp}.experts.{part}")).values;
+    let (first, second) = (matrix("mlp.w1"), matrix("mlp.w2"));
+    let mut out: Vec<f64> = matrix("bias").iter().map(|&bias| f64::from(bias)).collect();
+    for &expert in &experts[..size(config, "moe_top_k")] {
+        let weight = libm::exp(logits[expert]) / total;
+        for inner in expert * wide..(expert + 1) * wide {
+            let of = |matrix: &[f32], column: usize| f64::from(matrix[inner * hidden + column]);
+            let product: f64 = row
+                .iter()
+                .enumerate()
+                .map(|(at, x)| x * of(first, at))
+                .sum();
+            let active = weight * activate("gelu", product);
+            for (column, out) in out.iter_mut().enumerate() {
+                *out += active * of(second, column);
+            }
+        }
+    }
+    out
+}
+
 fn nomicbert(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Rows {
     let config = &model.config;
     let epsilon = config["layer_norm_epsilon"].as_f64().expect("an epsilon");
@@ -558,6 +587,14 @@ fn nomicbert(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Rows {
             layer_norm(model, &name("norm1"), epsilon, row)
         });
         let fed = each(&x, |row| {
+            if model.tensors.contains_key(&name("mlp.router.layer.weight")) {
+                return of_experts(model, &name("mlp"), row);
+            }
+            if act == "gelu" {
+                let inner = linear(model, &name("mlp.fc1"), row).into_iter();
+                let inner: Vec<f64> = inner.map(|input| activate(act, input)).collect();
+                return linear(model, &name("mlp.fc2"), &inner);
+            }
             let input = linear(model, &name("mlp.fc11"), row);
             let gate = linear(model, &name("mlp.fc12"), row);
             let gated: Vec<f64> = input

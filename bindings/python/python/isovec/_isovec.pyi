@@ -260,6 +260,8 @@ class Reranker(Model):
         top_n: int | None = None,
         *,
         scores: Literal["sigmoid", "logits"] | None = None,
+        prompt: str | None = None,
+        instruction: str | None = None,
     ) -> list[Ranked]: ...
     def arank(
         self,
@@ -268,18 +270,24 @@ class Reranker(Model):
         top_n: int | None = None,
         *,
         scores: Literal["sigmoid", "logits"] | None = None,
+        prompt: str | None = None,
+        instruction: str | None = None,
     ) -> Coroutine[Any, Any, list[Ranked]]: ...
     def score(
         self,
         pairs: Pairs,
         *,
         scores: Literal["sigmoid", "logits"] | None = None,
+        prompt: str | None = None,
+        instruction: str | None = None,
     ) -> Vectors: ...
     def ascore(
         self,
         pairs: Pairs,
         *,
         scores: Literal["sigmoid", "logits"] | None = None,
+        prompt: str | None = None,
+        instruction: str | None = None,
     ) -> Coroutine[Any, Any, Vectors]: ...
 
 class SparseEmbedder(Model):

@@ -12,7 +12,13 @@ use crate::paths::path_fault;
 
 /// Where a step of the model has its weights. Steps of these classes have none.
 const MODULE_WEIGHTS: &str = "model.safetensors";
-const WITHOUT_WEIGHTS: [&str; 4] = ["Pooling", "Normalize", "Dropout", "MultiVectorMask"];
+const WITHOUT_WEIGHTS: [&str; 5] = [
+    "Pooling",
+    "Normalize",
+    "Dropout",
+    "MultiVectorMask",
+    LOGIT_SCORE,
+];
 
 /// More steps than any model has; each is two files to ask for.
 const MAX_MODULES: usize = 64;
@@ -32,6 +38,21 @@ const M3: &[u8] = b"\"XLMRobertaModel\"";
 
 /// The files of the layers that BGE-M3 has for sparse vectors and for late interaction.
 pub const HEADS_OF_M3: [&str; 2] = ["sparse_linear.pt", "colbert_linear.pt"];
+
+/// The class of a step that makes a score of a decoder's logits.
+pub const LOGIT_SCORE: &str = "LogitScore";
+
+/// The classes of decoders with a layer of scores.
+const SCORERS: [&[u8]; 5] = [
+    b"\"Qwen2ForSequenceClassification\"",
+    b"\"Qwen3ForSequenceClassification\"",
+    b"\"LlamaForSequenceClassification\"",
+    b"\"MistralForSequenceClassification\"",
+    b"\"Gemma3TextForSequenceClassification\"",
+];
+
+/// The file of the template by which a decoder's input is written.
+pub const CHAT_TEMPLATE: &str = "chat_template.jinja";
 
 #[derive(Deserialize)]
 struct Module {
@@ -183,6 +204,19 @@ fn names_class(known: &dyn Known, class: &[u8]) -> Result<bool, Stop> {
 pub(super) fn of_m3(known: &dyn Known) -> Result<Vec<String>, Stop> {
     match known.names().is_some() || names_class(known, M3)? {
         true => optional(known, &HEADS_OF_M3.map(str::to_owned), Need::Taken),
+        false => Ok(Vec::new()),
+    }
+}
+
+/// The template of a decoder that scores: one with the step `LogitScore`, or with a layer of scores. Nobody else is asked.
+pub(super) fn of_scorer(known: &dyn Known) -> Result<Vec<String>, Stop> {
+    let steps = steps(known)?.unwrap_or_default();
+    let mut scores = steps.list.iter().any(|step| step.class() == LOGIT_SCORE);
+    for class in SCORERS {
+        scores = scores || names_class(known, class)?;
+    }
+    match scores {
+        true => optional(known, &[CHAT_TEMPLATE.to_owned()], Need::Taken),
         false => Ok(Vec::new()),
     }
 }

@@ -31,7 +31,7 @@ use std::sync::Arc;
 use describe::join;
 use isovec_engine::error::{EngineError, Result};
 
-pub use describe::HEADS_OF_M3;
+pub use describe::{CHAT_TEMPLATE, HEADS_OF_M3, LOGIT_SCORE};
 pub use router::{DOCUMENT, QUERY, ROUTER, ROUTER_CONFIG, RouteStep, Routes, SPARSE_STATIC};
 pub use told::next_told;
 pub use weights::{HALF_ONNX_FILE, ONNX_FILES, SAFETENSORS, SAFETENSORS_INDEX, Weights, shards_of};
@@ -50,7 +50,7 @@ const DESCRIPTION: [&str; 6] = [
 /// The file that states a checkpoint's architecture.
 pub const CONFIG: &str = "config.json";
 /// The list of a sentence-transformers model's steps.
-pub(crate) const MODULES: &str = "modules.json";
+pub const MODULES: &str = "modules.json";
 /// The settings of a tokenizer.
 const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 /// What turns texts into ids, the first that is there: the second is that of older BERT models.
@@ -250,6 +250,7 @@ impl FileSelection {
             part(describe::modules(known))?;
             part(describe::of_colbert(known))?;
             part(describe::of_m3(known))?;
+            part(describe::of_scorer(known))?;
         }
         let (mut weights, mut folder) = (Weights::None, String::new());
         part(self.choose_weights(known).map(|found| {

@@ -12,13 +12,15 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::content::Content;
 use isovec_engine::error::{EngineError, Result};
 use isovec_hub::choice::{
-    Answer, CONFIG, FileSelection, HEADS_OF_M3, Known, Presence, SAFETENSORS, WeightFiles, Weights,
-    shards_of,
+    Answer, CONFIG, FileSelection, HEADS_OF_M3, Known, LOGIT_SCORE, MODULES, Presence, SAFETENSORS,
+    WeightFiles, Weights, shards_of,
 };
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::BundleOptions;
 use super::files::Files;
-use crate::convert::{STATIC_CONFIG, Wanted, convert_within, family, is_model2vec};
+use crate::convert::{LogitScore, STATIC_CONFIG, Wanted, convert_within, family, is_model2vec};
 use crate::onnx::read::{External, read};
 use crate::safetensors::TensorSet;
 
@@ -164,6 +166,7 @@ fn load(files: Files, options: &BundleOptions, budget: &mut Budget) -> Result<Mo
             let wanted = Wanted {
                 half: options.half,
                 vocabulary: options.vocabulary && !files.has(weighs_tokens),
+                logit_score: logit_score(files)?,
             };
             let config = in_folder(&choice.folder, CONFIG);
             load_safetensors(files, checkpoint, &config, wanted, budget)?
@@ -171,6 +174,37 @@ fn load(files: Files, options: &BundleOptions, budget: &mut Budget) -> Result<Mo
     };
     as_in_root(&mut bundle.files, &choice.folder);
     Ok(bundle)
+}
+
+/// The tokens whose logits are the score, of a model with the step `LogitScore`.
+fn logit_score(files: &Files) -> Result<Option<LogitScore>> {
+    /// A step of `modules.json`.
+    #[derive(Deserialize)]
+    struct Module {
+        #[serde(default)]
+        path: String,
+        r#type: String,
+    }
+    fn parsed<T: DeserializeOwned>(files: &Files, file: &str) -> Result<Option<T>> {
+        let Some(bytes) = files.read(file)? else {
+            return Ok(None);
+        };
+        let place = || format!("{}: {file}", files.origin);
+        let parsed = serde_json::from_slice(&bytes);
+        parsed.map_err(|error| EngineError::invalid_model(place(), error.to_string()))
+    }
+    let modules: Vec<Module> = parsed(files, MODULES)?.unwrap_or_default();
+    let is_one = |module: &&Module| module.r#type.rsplit('.').next() == Some(LOGIT_SCORE);
+    let Some(module) = modules.iter().find(is_one) else {
+        return Ok(None);
+    };
+    let file = in_folder(module.path.trim_matches('/'), CONFIG);
+    let missing = || EngineError::MissingFile {
+        origin: files.origin.clone(),
+        file: file.clone(),
+        hint: "It says which tokens the answers are; modules.json names it".into(),
+    };
+    parsed(files, &file)?.ok_or_else(missing).map(Some)
 }
 
 /// A file in a folder, or in the root.
@@ -349,7 +383,10 @@ fn side_files(
     let mut total = 0;
     for name in files.names() {
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-        let text = matches!(ending, "json" | "txt" | "model" | "vocab" | "metadata");
+        let text = matches!(
+            ending,
+            "json" | "txt" | "model" | "vocab" | "metadata" | "jinja"
+        );
         let module = name.contains('/') && ending == "safetensors" && name != model_file;
         if !text && !module && !HEADS_OF_M3.contains(&name) {
             continue;

@@ -8,7 +8,8 @@ mod rows;
 mod told;
 
 pub use isovec_hub::choice::{
-    DOCUMENT, QUERY, ROUTER, ROUTER_CONFIG, RouteStep, Routes, SPARSE_STATIC,
+    CHAT_TEMPLATE, DOCUMENT, LOGIT_SCORE, QUERY, ROUTER, ROUTER_CONFIG, RouteStep, Routes,
+    SPARSE_STATIC,
 };
 pub use load::{
     from_bytes, from_contents, from_contents_within, from_files, from_files_within, from_folder,

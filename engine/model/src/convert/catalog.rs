@@ -188,8 +188,9 @@ const SEES: &str = "it reads pictures and texts in one decoder, which is not con
                     use Qwen/Qwen3-Embedding-0.6B for texts, or a CLIP for both";
 const OWN_CODE: &str = "it brings code of its own, which also adds the token at the end of a text; use \
                         Qwen/Qwen3-Embedding-0.6B";
-const ASKS: &str = "its score is how likely a decoder says yes, which is not computed; use \
-                    BAAI/bge-reranker-base";
+const ASKS: &str = "its score is how likely a decoder says yes, and its files do not say which tokens and words it \
+                    is asked with; take a revision with the files of sentence-transformers 5.4 (modules.json and \
+                    chat_template.jinja), which loads";
 
 #[rustfmt::skip]
 const ENTRIES: &[Entry] = &[
@@ -240,7 +241,7 @@ const ENTRIES: &[Entry] = &[
     onnx("snowflake/snowflake-arctic-embed-m-long", QUANTIZED, "nomic_bert", CLS, Some("snowflake/snowflake-arctic-embed-m-long")),
     converts("snowflake/snowflake-arctic-embed-l", IN_FOLDER, "bert", Pooling::Cls),
     onnx("snowflake/snowflake-arctic-embed-l", QUANTIZED, "bert", CLS, Some("snowflake/snowflake-arctic-embed-l")),
-    refused("nomic-ai/nomic-embed-text-v2-moe", None, Task::Dense, "nomic_bert", "it is a mixture of experts, which is not converted, and has no ONNX file; use nomic-ai/nomic-embed-text-v1.5"),
+    only_safetensors("nomic-ai/nomic-embed-text-v2-moe", "nomic_bert", Pooling::Mean),
     only_safetensors("Qwen/Qwen3-Embedding-0.6B", "qwen3", Pooling::LastToken),
     only_safetensors("Qwen/Qwen3-Embedding-4B", "qwen3", Pooling::LastToken),
     only_safetensors("Qwen/Qwen3-Embedding-8B", "qwen3", Pooling::LastToken),

@@ -29,12 +29,14 @@ mod disentangled;
 mod distilbert;
 mod embeddings;
 mod encoder;
+mod experts;
 mod gemma3;
 mod gte;
 mod jina;
 mod jina_v3;
 mod linear;
 mod llama;
+mod logit_score;
 mod mask;
 mod masked;
 mod modernbert;
@@ -71,6 +73,7 @@ use serde_json::Value;
 pub use self::adapters::ADAPTER_IDS;
 pub use self::architecture::architecture;
 use self::config::Config;
+pub use self::logit_score::LogitScore;
 use self::net::Net;
 pub use self::patches::{PATCHES, PatchGrid};
 pub(crate) use self::static_embedding::CONFIG as STATIC_CONFIG;
@@ -188,13 +191,15 @@ pub struct Wanted {
     pub half: Half,
     /// Whether the layers that score the words of the vocabulary are wanted too: of masked language models, for sparse vectors.
     pub vocabulary: bool,
+    /// The tokens whose logits are the score, of a decoder that is asked for an answer.
+    pub logit_score: Option<LogitScore>,
 }
 
 impl From<Half> for Wanted {
     fn from(half: Half) -> Self {
         Self {
             half,
-            vocabulary: false,
+            ..Self::default()
         }
     }
 }
@@ -208,6 +213,9 @@ const FILLED: &str = "isovec.filled";
 /// The metadata entry that says why a graph gives no logits, although its config or its checkpoint speaks of them.
 pub(crate) const NO_LOGITS: &str = "isovec.no_logits";
 
+/// The metadata entry with the tokens whose logits are a graph's score.
+const LOGIT_SCORE: &str = "isovec.logit_score";
+
 /// The metadata entry that says what decides a graph's numbers of words and no tensor shows.
 pub(crate) const TOKEN_LOGITS_MADE: &str = "isovec.token_logits";
 
@@ -219,6 +227,15 @@ pub fn filled(model: &ModelProto) -> Option<usize> {
         .iter()
         .find(|entry| entry.key == FILLED);
     entry.and_then(|entry| entry.value.parse::<u16>().ok().map(usize::from))
+}
+
+/// The tokens whose logits are the score, of a graph that ends in a decoder's answer, and the matrix that they are rows of.
+pub fn logit_score(model: &ModelProto) -> Option<&str> {
+    let entry = model
+        .metadata_props
+        .iter()
+        .find(|entry| entry.key == LOGIT_SCORE);
+    entry.map(|entry| entry.value.as_str())
 }
 
 /// The names of a model's adapters, in the order of their numbers; empty where it has none. A text without an adapter has their count
@@ -381,6 +398,23 @@ impl Family {
         }
     }
 
+    /// Whether a score is read at a text's last token, which has seen all others.
+    pub fn is_decoder(self) -> bool {
+        self.scoring_class().is_some()
+    }
+
+    /// The class of a decoder that has a layer of scores.
+    fn scoring_class(self) -> Option<&'static str> {
+        match self {
+            Self::Qwen2 => Some("Qwen2ForSequenceClassification"),
+            Self::Qwen3 => Some("Qwen3ForSequenceClassification"),
+            Self::Llama => Some("LlamaForSequenceClassification"),
+            Self::Mistral => Some("MistralForSequenceClassification"),
+            Self::Gemma3 => Some("Gemma3TextForSequenceClassification"),
+            _ => None,
+        }
+    }
+
     /// Rows of the table of words.
     fn vocabulary(self, config: &Config) -> Result<usize> {
         match self {
@@ -462,6 +496,7 @@ pub fn convert_within(
     let Wanted {
         half,
         vocabulary: words,
+        logit_score,
     } = wanted.into();
     let place = format!("{}: config.json", tensors.origin());
     let json = (config_json.len() + preprocessor_json.len()) as u64;
@@ -520,6 +555,18 @@ pub fn convert_within(
         .then(|| masked::add(family, &config, &mut net))
         .transpose()?;
     projection::add(&config, &mut net)?;
+    let mut scored = None;
+    match (family.scoring_class(), logit_score) {
+        (Some(_), Some(score)) => scored = Some(logit_score::add(&config, &mut net, score)?),
+        (Some(class), None) => classifier::add_to_decoder(&config, &mut net, class)?,
+        (None, Some(_)) => {
+            return Err(config.unsupported(format!(
+                "modules.json names LogitScore, which scores the answer of a decoder, and {} is none",
+                family.name()
+            )));
+        }
+        (None, None) => {}
+    }
     let no_logits = net.why_no_logits();
     let weights = net.into_weights();
     // Tables are made when an engine asks for them, so what is refused here was not made.
@@ -548,6 +595,9 @@ pub fn convert_within(
     }
     if family == Family::SiglipText {
         metadata_props.push(entry(FILLED, max_sequence.to_string()));
+    }
+    if let Some(scored) = scored {
+        metadata_props.push(entry(LOGIT_SCORE, scored));
     }
     if let Some(made) = words {
         metadata_props.push(entry(TOKEN_LOGITS_MADE, made));

@@ -8,6 +8,7 @@ use isovec_engine::onnx::proto::{AttributeProto, GraphProto};
 use isovec_engine::weights::WeightInfo;
 
 use super::config::Config;
+use super::logit_score::LogitScore;
 use super::source::{ConvertedWeights, Recipe, dtype_of, is_float};
 use crate::onnx::GraphBuilder;
 use crate::onnx::builder::int;
@@ -160,6 +161,37 @@ impl<'g> Net<'g> {
         };
         let out = vec![shape[1], rows.len()];
         Ok(self.recipe(graph_name, out, Recipe::Transposed { tensor, rows }))
+    }
+
+    /// Rows `rows` of a matrix, as they are.
+    pub(super) fn rows_of(
+        &mut self,
+        name: &str,
+        shape: [usize; 2],
+        rows: Range<usize>,
+    ) -> Result<String> {
+        let tensor = self.checked(name, &shape)?;
+        let graph_name = format!("{name}.rows.{}", rows.start);
+        let out = vec![rows.len(), shape[1]];
+        let elements = rows.start * shape[1]..rows.end * shape[1];
+        Ok(self.recipe(graph_name, out, Recipe::Part { tensor, elements }))
+    }
+
+    /// The row of a token in a matrix `[out, in]`, less that of another where there is one, as `[in, 1]`.
+    pub(super) fn row_less(
+        &mut self,
+        name: &str,
+        shape: [usize; 2],
+        LogitScore { yes, no }: LogitScore,
+    ) -> Result<String> {
+        let row = yes as usize;
+        let Some(less) = no.map(|no| no as usize) else {
+            return self.transposed(name, shape, row..row + 1);
+        };
+        let tensor = self.checked(name, &shape)?;
+        let graph_name = format!("{name}.row.{row}.less.{less}");
+        let recipe = Recipe::RowLess { tensor, row, less };
+        Ok(self.recipe(graph_name, vec![shape[1], 1], recipe))
     }
 
     /// The kernel of a convolution over patches that do not overlap, `[out, channels, side, side]`, as `[patch, out]`.

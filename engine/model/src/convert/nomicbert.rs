@@ -1,5 +1,6 @@
 //! NomicBERT (<https://arxiv.org/abs/2402.01613>): BERT with rotary positions, a gated feed-forward
-//! and few biases; its config has GPT-2's names.
+//! and few biases; its config has GPT-2's names. Its second version (<https://arxiv.org/abs/2502.07972>) has experts in every other
+//! layer, and no gate.
 
 use isovec_engine::error::Result;
 
@@ -11,6 +12,7 @@ use super::embeddings::{
     ATTENTION_MASK, INPUT_IDS, TOKEN_TYPE_IDS, Table, declare_input, declare_output,
     sequence_length,
 };
+use super::experts::Experts;
 use super::linear::Linear;
 use super::mask::padding_mask;
 use super::net::Net;
@@ -31,27 +33,49 @@ pub(super) fn check(config: &Config) -> Result<()> {
         "rotary_emb_interleaved",
         "neighbours are paired, not halves",
     )?;
-    if config.count_or("num_experts", 0)? > 0 {
-        return Err(config.unsupported("config.json sets num_experts: it is a mixture of experts"));
-    }
     if config.positive_or("rotary_emb_fraction", 1.0)? != 1.0 {
         return Err(config.unsupported("config.json sets rotary_emb_fraction: heads turn in part"));
     }
     if config.value("rotary_emb_scale_base").is_some() {
         return Err(config.unsupported("config.json sets rotary_emb_scale_base"));
     }
-    gate(config)?;
+    let function = Function::read(config)?;
+    if Experts::read(config)?.is_some() && function.is_gated {
+        return Err(config.unsupported("config.json sets num_experts, and its experts are gated"));
+    }
     Ok(())
 }
 
-/// The function on the gate of the feed-forward.
-fn gate(config: &Config) -> Result<Activation> {
-    match config.text_or("activation_function", "swiglu")? {
-        "swiglu" => Ok(Activation::Silu),
-        "geglu" => Ok(Activation::Gelu),
-        other => Err(config.unsupported(format!(
-            "activation_function in config.json is {other:?}; swiglu and geglu can be converted"
-        ))),
+/// The function inside the feed-forward.
+struct Function {
+    activation: Activation,
+    /// Whether it is taken of a gate, with which the input is multiplied.
+    is_gated: bool,
+}
+
+impl Function {
+    fn read(config: &Config) -> Result<Self> {
+        let (activation, is_gated) = match config.text_or("activation_function", "swiglu")? {
+            "swiglu" => (Activation::Silu, true),
+            "geglu" => (Activation::Gelu, true),
+            "gelu" => (Activation::Gelu, false),
+            other => {
+                return Err(config.unsupported(format!(
+                    "activation_function in config.json is {other:?}; swiglu, geglu and gelu can be converted"
+                )));
+            }
+        };
+        Ok(Self {
+            activation,
+            is_gated,
+        })
+    }
+
+    fn name(&self) -> String {
+        match self.is_gated {
+            true => format!("{:?}", self.activation),
+            false => format!("{:?} without a gate", self.activation),
+        }
     }
 }
 
@@ -59,10 +83,10 @@ fn gate(config: &Config) -> Result<Activation> {
 pub(super) fn deciding(config: &Config) -> Result<Deciding> {
     let flag = |key: &str| config.flag_or(key, true).map(|flag| flag.to_string());
     let types = config.count_or("type_vocab_size", 2)? > 0;
-    Ok(vec![
+    let mut deciding = vec![
         ("heads", config.size("n_head")?.to_string()),
         ("layers", config.size("n_layer")?.to_string()),
-        ("gate", format!("{:?}", gate(config)?)),
+        ("gate", Function::read(config)?.name()),
         (
             "epsilon",
             number(config.positive_or("layer_norm_epsilon", 1e-12)?),
@@ -75,7 +99,11 @@ pub(super) fn deciding(config: &Config) -> Result<Deciding> {
         ("wide_bias", flag("mlp_fc1_bias")?),
         ("narrow_bias", flag("mlp_fc2_bias")?),
         ("token types", types.to_string()),
-    ])
+    ];
+    if let Some(experts) = Experts::read(config)? {
+        deciding.push(("experts", experts.deciding()));
+    }
+    Ok(deciding)
 }
 
 /// Builds the graph; returns the longest sequence.
@@ -84,7 +112,8 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let intermediate = config.size("n_inner")?;
     let heads = Heads::of(config, "n_head", hidden)?;
     Rotary::check_heads(config, heads)?;
-    let gate = gate(config)?;
+    let function = Function::read(config)?;
+    let experts = Experts::read(config)?;
     let attention_bias = config.flag_or("qkv_proj_bias", true)?;
     let wide_bias = config.flag_or("mlp_fc1_bias", true)?;
     let narrow_bias = config.flag_or("mlp_fc2_bias", true)?;
@@ -154,18 +183,34 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         let sum = net.node("Add", &[&attended, &x], vec![]);
         x = norm(net, &format!("{name}.norm1"), &sum)?;
 
-        let wide = |net: &mut Net<'_>, module: &str| {
-            Linear::new(format!("{name}.mlp.{module}"), hidden, intermediate)
-                .bias(wide_bias)
-                .apply(net, &x)
+        let mlp = format!("{name}.mlp");
+        let narrow = match experts.filter(|experts| experts.are_in(layer)) {
+            Some(experts) => {
+                experts.apply(net, &mlp, [hidden, intermediate], function.activation, &x)?
+            }
+            None => {
+                let wide = |net: &mut Net<'_>, module: &str| {
+                    Linear::new(format!("{mlp}.{module}"), hidden, intermediate)
+                        .bias(wide_bias)
+                        .apply(net, &x)
+                };
+                let inner = match function.is_gated {
+                    true => {
+                        let input = wide(net, "fc11")?;
+                        let gating = wide(net, "fc12")?;
+                        let gating = function.activation.apply(net, &gating);
+                        net.node("Mul", &[&input, &gating], vec![])
+                    }
+                    false => {
+                        let input = wide(net, "fc1")?;
+                        function.activation.apply(net, &input)
+                    }
+                };
+                Linear::new(format!("{mlp}.fc2"), intermediate, hidden)
+                    .bias(narrow_bias)
+                    .apply(net, &inner)?
+            }
         };
-        let input = wide(net, "fc11")?;
-        let gating = wide(net, "fc12")?;
-        let gating = gate.apply(net, &gating);
-        let gated = net.node("Mul", &[&input, &gating], vec![]);
-        let narrow = Linear::new(format!("{name}.mlp.fc2"), intermediate, hidden)
-            .bias(narrow_bias)
-            .apply(net, &gated)?;
         let sum = net.node("Add", &[&narrow, &x], vec![]);
         x = norm(net, &format!("{name}.norm2"), &sum)?;
     }

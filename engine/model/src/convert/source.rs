@@ -39,6 +39,15 @@ pub(super) enum Recipe {
         /// Rows taken.
         rows: Range<usize>,
     },
+    /// A row of a matrix `[out, in]` less another, `[in, 1]`.
+    RowLess {
+        /// Name in the checkpoint.
+        tensor: String,
+        /// The row.
+        row: usize,
+        /// The other.
+        less: usize,
+    },
     /// A matrix `[out, in]`, its rows times the numbers of a vector, transposed; or a vector times another. The products are
     /// rounded to f32, which is as far off as rounding them after the layer would be.
     Scaled {
@@ -70,7 +79,7 @@ pub(super) enum Recipe {
         /// What its own are multiplied with.
         scale: f32,
     },
-    /// Some elements of a vector.
+    /// Some elements of a tensor.
     Part {
         /// Name in the checkpoint.
         tensor: String,
@@ -183,6 +192,19 @@ impl ConvertedWeights {
                 }
                 let values = widened(tensor, source.dtype, &data)?;
                 Ok(bytes_of(&transposed(&values, rows.len(), columns)))
+            }
+            Recipe::RowLess { tensor, row, less } => {
+                let source = self.source(tensor)?;
+                let columns = source.shape.last().copied().unwrap_or(0);
+                let read = |row: usize| {
+                    let data = part_of(tensor, source, row * columns..(row + 1) * columns)?;
+                    widened(tensor, source.dtype, &data)
+                };
+                let mut values = read(*row)?;
+                for (value, less) in values.iter_mut().zip(read(*less)?) {
+                    *value -= less;
+                }
+                Ok(bytes_of(&values))
             }
             Recipe::Scaled { tensor, by } => {
                 let (mut values, by) = (self.floats(tensor)?, self.floats(by)?);

@@ -18,8 +18,8 @@ use crate::head::LOGITS;
 
 pub(super) use pictures::add_to_vit;
 pub(super) use texts::{
-    add_to_bert, add_to_deberta, add_to_distilbert, add_to_modernbert, add_to_mpnet,
-    add_to_roberta, deberta_deciding, modernbert_deciding,
+    add_to_bert, add_to_deberta, add_to_decoder, add_to_distilbert, add_to_modernbert,
+    add_to_mpnet, add_to_roberta, deberta_deciding, modernbert_deciding,
 };
 
 /// The layer that most classes end in.
@@ -114,7 +114,7 @@ fn beside(
 }
 
 /// Declares what the last node computes as the logits.
-fn declare(net: &mut Net<'_>, labels: usize) {
+pub(super) fn declare(net: &mut Net<'_>, labels: usize) {
     net.name_last(LOGITS);
     let dims = [Dim::Symbolic("batch".into()), Dim::Fixed(labels)];
     net.builder().output(LOGITS, DType::F32, &dims);

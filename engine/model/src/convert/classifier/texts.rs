@@ -2,7 +2,7 @@
 
 use isovec_engine::error::Result;
 
-use super::{CLASSIFIER, Class, beside, declare, is_class, token};
+use super::{CLASSIFIER, Class, beside, declare, is_class, names, token};
 use crate::convert::activation::Activation;
 use crate::convert::architecture::Deciding;
 use crate::convert::config::Config;
@@ -10,10 +10,13 @@ use crate::convert::embeddings::LAST_HIDDEN_STATE;
 use crate::convert::linear::Linear;
 use crate::convert::net::Net;
 use crate::convert::norm::LayerNorm;
-use crate::head::mean;
+use crate::head::{last_token, mean};
 
 /// The layer of BERT that pools for its classifier. It belongs to the model.
 const POOLER: &str = "pooler.dense";
+
+/// The layer of a decoder that scores. It has no bias.
+const SCORE: &str = "score";
 
 /// BERT, and families with BERT's head in a class of another name: `classifier(tanh(pooler(first token)))`.
 pub(in crate::convert) fn add_to_bert(
@@ -76,6 +79,40 @@ pub(in crate::convert) fn add_to_distilbert(
         last: CLASSIFIER,
     };
     two_layers(config, net, hidden, &class)
+}
+
+/// Decoders: `score(last token)`.
+pub(in crate::convert) fn add_to_decoder(
+    config: &Config,
+    net: &mut Net<'_>,
+    name: &str,
+) -> Result<()> {
+    let class = Class {
+        name,
+        last: SCORE,
+        before: None,
+    };
+    let Some(labels) = class.labels(config, net) else {
+        if names(config)
+            .iter()
+            .any(|name| name.ends_with("ForCausalLM"))
+        {
+            net.explain_no_logits(format!(
+                "architectures in config.json is [{}], a decoder whose answer is the score, and no step LogitScore in \
+                 modules.json says which tokens the answers are",
+                names(config).join(", ")
+            ));
+        }
+        return Ok(());
+    };
+    net.scope(SCORE);
+    let last = last_token(net.builder(), LAST_HIDDEN_STATE);
+    net.without_prefix(|net| -> Result<String> {
+        let layer = Linear::new(SCORE, config.size("hidden_size")?, labels).bias(false);
+        layer.apply(net, &last)
+    })?;
+    declare(net, labels);
+    Ok(())
 }
 
 const DEBERTA: &str = "DebertaV2ForSequenceClassification";
