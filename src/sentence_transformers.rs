@@ -261,6 +261,7 @@ struct HfConfig {
     max_position_embeddings: Option<usize>,
     pad_token_id: Option<usize>,
     vocab_size: Option<usize>,
+    auto_map: Value,
     /// What a model of texts and pictures says of its half for texts.
     text_config: Option<Box<HfConfig>>,
 }
@@ -285,6 +286,8 @@ impl HfConfig {
             "longformer",
         ];
         let skipped = match self.model_type.as_deref() {
+            // Configs of Jina's XLM-R may name no type.
+            None if self.auto_map.to_string().contains("XLMRobertaFlashConfig") => 2,
             Some(family) if shifted.contains(&family) => {
                 self.pad_token_id.unwrap_or(1).saturating_add(1)
             }

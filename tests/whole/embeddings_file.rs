@@ -3,7 +3,11 @@
 
 use std::path::PathBuf;
 
-use isovec::{CompactEmbeddings, CompactForm, Embeddings, Hit};
+use isovec::blocking::{MultiVectorEmbedder, SparseEmbedder};
+use isovec::{
+    CompactEmbeddings, CompactForm, EmbeddingConfig, Embeddings, Hit, MultiVectorEmbeddings,
+    SparseEmbeddings,
+};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -54,6 +58,62 @@ fn compact_sets_are_the_same_bytes_in_both_sdks() {
     let expected = std::fs::read_to_string(data("compact-hits.json")).unwrap();
     let expected: Vec<Vec<Vec<Hit>>> = serde_json::from_str(&expected).unwrap();
     assert_eq!(hits, expected);
+}
+
+/// `ISOVEC_WRITE_LISTS=1` writes the files and the hits anew. JavaScript reads the files, finds the same, and writes the same bytes
+/// (`bindings/js/tests/sparse.test.mjs` and its neighbour).
+#[test]
+fn sets_of_words_and_of_tokens_are_the_same_bytes_in_both_sdks() {
+    let texts = [
+        "the dog is an animal",
+        "",
+        "money in the bank",
+        "a cat and a dog",
+    ];
+    let config = isovec_test_support::Which::Portable.configure(EmbeddingConfig::default());
+    let words = SparseEmbedder::builder(isovec_test_support::data("tiny-splade"));
+    let words = words.config(config.clone()).load().unwrap();
+    let tokens = MultiVectorEmbedder::builder(isovec_test_support::data("tiny-colbert"));
+    let tokens = tokens.config(config).load().unwrap();
+    if std::env::var_os("ISOVEC_WRITE_LISTS").is_some() {
+        words
+            .embed(texts)
+            .unwrap()
+            .save(data("sparse.safetensors"))
+            .unwrap();
+        let passages = tokens.embed_passages(texts).unwrap();
+        passages.save(data("tokens.safetensors")).unwrap();
+        let compact = passages.compact(CompactForm::Int8);
+        compact.save(data("tokens-int8.safetensors")).unwrap();
+    }
+    let bytes = |name: &str| std::fs::read(data(name)).unwrap();
+    let sparse = SparseEmbeddings::load(data("sparse.safetensors")).unwrap();
+    assert_eq!(sparse.to_bytes().unwrap(), bytes("sparse.safetensors"));
+    let of_tokens = MultiVectorEmbeddings::load(data("tokens.safetensors")).unwrap();
+    assert_eq!(of_tokens.to_bytes().unwrap(), bytes("tokens.safetensors"));
+    let hits = [
+        sparse.search(&sparse, 3).unwrap(),
+        of_tokens.search(&of_tokens, 3).unwrap(),
+    ];
+    let file = data("text-hits.json");
+    if std::env::var_os("ISOVEC_WRITE_LISTS").is_some() {
+        let text = serde_json::to_string_pretty(&hits).unwrap() + "\n";
+        std::fs::write(&file, text).unwrap();
+    }
+    let expected: Vec<Vec<Vec<Hit>>> =
+        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    for (own, wanted) in hits
+        .iter()
+        .flatten()
+        .flatten()
+        .zip(expected.iter().flatten().flatten())
+    {
+        assert_eq!(own.index, wanted.index);
+        assert!(
+            (own.score - wanted.score).abs() <= 1e-5,
+            "{own:?} {wanted:?}"
+        );
+    }
 }
 
 /// How files are damaged; `bindings/js/tests/mutations.test.mjs` makes the same ones.

@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { Embedder, MultiVectorEmbedder } from "../dist/index.js";
+import { Embedder, Embeddings, MultiVectorEmbedder, MultiVectorEmbeddings } from "../dist/index.js";
 import { MultiVectorEmbedder as Inline } from "../dist/inline.js";
-import { HEADERS, WAY, colbert as folder, js, launch, page as empty, send, serve } from "./site.mjs";
+import { HEADERS, WAY, colbert as folder, data, js, launch, page as empty, send, serve } from "./site.mjs";
 
 /** The largest difference of two components. */
 const NEAR = 1e-6;
@@ -103,4 +103,37 @@ test("in a page a worker computes, and a GPU where one is asked for", async (t) 
   assert.match(seen.engine, WAY.webgpu ? /webgpu/i : /wasm/);
   for (const [at, row] of seen.rows.entries()) check(row, reference.passages[at].vectors);
   check(seen.asked, reference.query.vectors);
+});
+
+test("a set is saved and opened, here and in Rust", async () => {
+  const read = (name) => new Uint8Array(readFileSync(join(data, "embeddings", `${name}.safetensors`)));
+  const file = read("tokens");
+  const set = await MultiVectorEmbeddings.load(file);
+  assert.deepEqual(set.save(), file);
+  const wanted = JSON.parse(readFileSync(join(data, "embeddings", "text-hits.json"), "utf8"))[1];
+  for (const [query, hits] of set.search(set, 3).entries()) {
+    assert.deepEqual(hits.map(({ index }) => index), wanted[query].map(({ index }) => index));
+    hits.forEach(({ score }, at) => assert.ok(Math.abs(score - wanted[query][at].score) <= 1e-4, `${score} and ${wanted[query][at].score}`));
+  }
+  // What the model gives here is the same set, and finds the same in the file's.
+  const own = await embedder.embedPassages(["the dog is an animal", "", "money in the bank", "a cat and a dog"]);
+  assert.equal(own.search(set, 1).length, 4);
+  const again = await MultiVectorEmbeddings.load(own.save());
+  assert.deepEqual([again.save(), again.model, [...again.offsets]], [own.save(), own.model, [...own.offsets]]);
+  assert.deepEqual([again.truncated, [...again.tokenCounts], again.prompt, again.fingerprint], [own.truncated, [...own.tokenCounts], own.prompt, own.fingerprint]);
+  const none = await MultiVectorEmbeddings.load((await embedder.embedPassages([])).save());
+  assert.equal(none.length, 0);
+  const shifted = new Uint8Array(file.length + 1);
+  shifted.set(file, 1);
+  assert.deepEqual((await MultiVectorEmbeddings.load(shifted.subarray(1))).save(), file);
+  assert.deepEqual((await MultiVectorEmbeddings.load(new Blob([file]))).save(), file);
+  const text = new TextDecoder("latin1").decode(file);
+  const damaged = (from, to) => Uint8Array.from(text.replace(from, to), (one) => one.charCodeAt(0));
+  for (const [from, to] of [['"embeddings"', '"Embeddings"'], ['"dtype":"F32"', '"dtype":"I32"'], ["vector_counts", "vector_Counts"], ['\\"format_version\\":3', '\\"format_version\\":5']]) {
+    await assert.rejects(MultiVectorEmbeddings.load(damaged(from, to)), { kind: "InvalidEmbeddings" }, from);
+  }
+  for (let cut = 0; cut < file.length; cut += 7) await assert.rejects(MultiVectorEmbeddings.load(file.slice(0, cut)), { kind: "InvalidEmbeddings" });
+  await assert.rejects(MultiVectorEmbeddings.load(read("tokens-int8")), { kind: "InvalidEmbeddings", message: /8 bits/ });
+  await assert.rejects(MultiVectorEmbeddings.load(read("native")), { kind: "InvalidEmbeddings", message: /Embeddings\.load/ });
+  await assert.rejects(Embeddings.load(file), { kind: "InvalidEmbeddings", message: /MultiVectorEmbeddings\.load/ });
 });

@@ -4,9 +4,9 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { Embedder, SparseEmbedder } from "../dist/index.js";
+import { Embedder, Embeddings, SparseEmbedder, SparseEmbeddings } from "../dist/index.js";
 import { SparseEmbedder as Inline } from "../dist/inline.js";
-import { HEADERS, WAY, js, launch, page as empty, send, serve, splade as folder } from "./site.mjs";
+import { HEADERS, WAY, data, js, launch, page as empty, send, serve, splade as folder } from "./site.mjs";
 
 /** The largest difference of two weights. */
 const NEAR = 1e-5;
@@ -191,4 +191,45 @@ test("in a page a worker weighs words, and on a GPU where one is asked for", asy
   assert.equal(typeof seen.words[0].token, "string");
   checkLookedUp(seen.query);
   check(seen.passage, reference.texts[0].weights);
+});
+
+test("a set is saved and opened, here and in Rust", async () => {
+  const read = (name) => new Uint8Array(readFileSync(join(data, "embeddings", `${name}.safetensors`)));
+  const file = read("sparse");
+  const set = await SparseEmbeddings.load(file);
+  assert.deepEqual(set.save(), file);
+  const wanted = JSON.parse(readFileSync(join(data, "embeddings", "text-hits.json"), "utf8"))[0];
+  for (const [query, hits] of set.search(set, 3).entries()) {
+    assert.deepEqual(hits.map(({ index }) => index), wanted[query].map(({ index }) => index));
+    hits.forEach(({ score }, at) => assert.ok(Math.abs(score - wanted[query][at].score) <= 1e-4, `${score} and ${wanted[query][at].score}`));
+  }
+  // What the model gives here is the same set, and finds the same in the file's.
+  const own = await embedder.embedPassages(["the dog is an animal", "", "money in the bank", "a cat and a dog"]);
+  assert.equal(own.search(set, 1).length, 4);
+  const again = await SparseEmbeddings.load(own.save());
+  assert.deepEqual([again.save(), again.model, [...again.offsets]], [own.save(), own.model, [...own.offsets]]);
+  assert.deepEqual([again.truncated, [...again.tokenCounts], again.prompt, again.fingerprint], [own.truncated, [...own.tokenCounts], own.prompt, own.fingerprint]);
+  const none = await SparseEmbeddings.load((await embedder.embedPassages([])).save());
+  assert.equal(none.length, 0);
+  const shifted = new Uint8Array(file.length + 1);
+  shifted.set(file, 1);
+  assert.deepEqual((await SparseEmbeddings.load(shifted.subarray(1))).save(), file);
+  assert.deepEqual((await SparseEmbeddings.load(new Blob([file]))).save(), file);
+  const text = new TextDecoder("latin1").decode(file);
+  const damaged = (from, to) => Uint8Array.from(text.replace(from, to), (one) => one.charCodeAt(0));
+  for (const [from, to] of [['"values"', '"Values"'], ['"dtype":"F32"', '"dtype":"I32"'], ["word_counts", "word_Counts"], ['\\"format_version\\":4', '\\"format_version\\":5']]) {
+    await assert.rejects(SparseEmbeddings.load(damaged(from, to)), { kind: "InvalidEmbeddings" }, from);
+  }
+  for (let cut = 0; cut < file.length; cut += 7) await assert.rejects(SparseEmbeddings.load(file.slice(0, cut)), { kind: "InvalidEmbeddings" });
+  // A weight that is not above 0, and ids that do not rise.
+  const at = (name) => 8 + Number(new DataView(file.buffer).getBigUint64(0, true)) + JSON.parse(text.slice(8, 8 + Number(new DataView(file.buffer).getBigUint64(0, true))))[name].data_offsets[0];
+  for (const [name, value] of [["values", -1], ["values", NaN], ["indices", 0xffffffff]]) {
+    const bad = file.slice();
+    const view = new DataView(bad.buffer);
+    if (name === "values") view.setFloat32(at(name), value, true);
+    else view.setUint32(at(name), value, true);
+    await assert.rejects(SparseEmbeddings.load(bad), { kind: "InvalidEmbeddings" }, `${name} ${value}`);
+  }
+  await assert.rejects(SparseEmbeddings.load(read("native")), { kind: "InvalidEmbeddings", message: /Embeddings\.load/ });
+  await assert.rejects(Embeddings.load(file), { kind: "InvalidEmbeddings", message: /SparseEmbeddings\.load/ });
 });

@@ -12,6 +12,7 @@ export type { EmbeddedPicture } from "./image.js";
 export type { ClassifiedPicture } from "./image-classifier.js";
 export type { Pair } from "./pairs.js";
 export type { Picture, PixelOptions, RawPicture } from "./pictures.js";
+export type { PromptOptions } from "./prompt.js";
 export type { Capabilities, Downloaded, Knob, ModelDescription, Progress, ProviderInfo, Role, ScoreForm } from "./host.js";
 export type { ErrorKind } from "./kinds.js";
 export { Profile, ProfileSession, type ProfileOptions, type TraceEvent } from "./profile.js";

@@ -8,8 +8,14 @@ import { isWellFormed } from "./texts.js";
 const KEY = "isovec.embeddings";
 /** The version of files with vectors in f32. */
 const PLAIN = 1;
-/** The version of files with vectors in a compact form, the newest that is read. */
+/** The version of files with vectors in a compact form. */
 const COMPACT = 2;
+/** The version of files with the vectors of texts' tokens. */
+export const TOKENS = 3;
+/** The version of files with sparse vectors, the newest that is read. */
+export const SPARSE = 4;
+/** What opens the files of each version. */
+const OPENS = new Map([[PLAIN, "Embeddings.load"], [COMPACT, "CompactEmbeddings.load"], [TOKENS, "MultiVectorEmbeddings.load"], [SPARSE, "SparseEmbeddings.load"]]);
 /** The longest header that is read: the limit of the format's reference implementation. */
 const MAX_HEADER = 100_000_000;
 const SIMILARITIES: readonly string[] = ["cosine", "dot", "euclidean", "manhattan"];
@@ -34,14 +40,13 @@ interface Metadata {
   dimension?: number;
 }
 
-function invalid(detail: string, cause?: unknown): IsovecError {
+export function invalid(detail: string, cause?: unknown): IsovecError {
   return new IsovecError("InvalidEmbeddings", `this file is no set of embeddings: ${detail}`, { cause });
 }
 
 /** Opens a file's bytes. Vectors are viewed where they lie, if they lie at a multiple of four. */
 export function read(file: Uint8Array<ArrayBuffer>): Parts {
-  const { metadata, take, only, labels } = opened(file);
-  if (metadata.format_version > PLAIN) throw invalid("its vectors are in a compact form; open it with CompactEmbeddings.load");
+  const { metadata, take, only, labels } = opened(file, PLAIN);
   const embeddings = take("embeddings", "F32", 2);
   const [rows, dimension] = embeddings.shape as [number, number];
   if (dimension < 1) throw invalid("its vectors have no components");
@@ -59,8 +64,7 @@ export function read(file: Uint8Array<ArrayBuffer>): Parts {
 
 /** Opens the bytes of a file whose vectors are in a compact form. */
 export function readCompact(file: Uint8Array<ArrayBuffer>): CompactParts {
-  const { metadata, take, has, only, labels } = opened(file);
-  if (metadata.format_version < COMPACT) throw invalid("its vectors are in f32; open it with Embeddings.load");
+  const { metadata, take, has, only, labels } = opened(file, COMPACT);
   const { dimension } = metadata;
   if (!dimension) throw invalid("it does not say how many components a vector has");
   const form = has("scales") ? "int8" : "binary";
@@ -79,10 +83,13 @@ export function readCompact(file: Uint8Array<ArrayBuffer>): CompactParts {
   return { ...about(metadata), form, dimension, codes, scales, rows, labels: labels(rows) };
 }
 
-/** The file's header, and what takes its tensors. */
-function opened(file: Uint8Array<ArrayBuffer>) {
+/** The header of a file of this version, and what takes its tensors. */
+export function opened(file: Uint8Array<ArrayBuffer>, version: number) {
   if (!LITTLE) throw invalid("this machine keeps numbers the other way round, which is not supported");
   const { tensors, metadata, data } = header(file);
+  // Files of the first version may say an older one.
+  const found = Math.max(metadata.format_version, PLAIN);
+  if (found !== version) throw invalid(`it holds vectors of another kind; open it with ${OPENS.get(found)}`);
   const has = (name: string) => tensors.has(name);
   const take = (name: string, dtype: string, rank: number): { bytes: Uint8Array<ArrayBuffer>; shape: number[] } => {
     const info = tensors.get(name);
@@ -105,10 +112,10 @@ function opened(file: Uint8Array<ArrayBuffer>) {
 }
 
 /** What made the vectors. */
-const about = ({ model, fingerprint, similarity, prompt }: Metadata) => ({ model, fingerprint, metric: similarity, prompt });
+export const about = ({ model, fingerprint, similarity, prompt }: Metadata) => ({ model, fingerprint, metric: similarity, prompt });
 
 /** Four-byte numbers, viewed where they lie if they lie at a multiple of four. */
-function words<T>(bytes: Uint8Array<ArrayBuffer>, kind: new (buffer: ArrayBuffer, offset: number, length: number) => T): T {
+export function words<T>(bytes: Uint8Array<ArrayBuffer>, kind: new (buffer: ArrayBuffer, offset: number, length: number) => T): T {
   const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
   return new kind(aligned.buffer, aligned.byteOffset, bytes.length / 4);
 }
@@ -180,7 +187,7 @@ function metadataOf(json: string): Metadata {
   }
   const { format_version: version, model, fingerprint, similarity, prompt = null, dimension } = value;
   if (typeof version !== "number" || !Number.isInteger(version) || version < 0 || version >= 2 ** 32) throw invalid(`\`${KEY}\` names no version`);
-  if (version > COMPACT) throw invalid(`it has format version ${version}, and this isovec reads up to ${COMPACT}; update isovec`);
+  if (version > SPARSE) throw invalid(`it has format version ${version}, and this isovec reads up to ${SPARSE}; update isovec`);
   const { identity, precision, claimed } = isObject(fingerprint) ? fingerprint : {};
   const sound =
     isText(model) &&
@@ -257,11 +264,11 @@ export function writeCompact(parts: CompactParts): Uint8Array<ArrayBuffer> {
   return written(tensors, { format_version: COMPACT, ...described(parts), dimension });
 }
 
-type Tensor = [name: string, dtype: string, shape: number[], content: Uint8Array[]];
+export type Tensor = [name: string, dtype: string, shape: number[], content: Uint8Array[]];
 
-const bytes = (array: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+export const bytes = (array: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 
-const described = ({ model, fingerprint, metric, prompt }: Pick<Parts, "model" | "fingerprint" | "metric" | "prompt">) => ({ model, fingerprint, similarity: metric, prompt });
+export const described = ({ model, fingerprint, metric, prompt }: Pick<Parts, "model" | "fingerprint" | "metric" | "prompt">) => ({ model, fingerprint, similarity: metric, prompt });
 
 /** Where each label ends, and the labels one after another; nothing where there are none. */
 function ofLabels(labels: readonly string[] | undefined): Tensor[] {
@@ -273,7 +280,7 @@ function ofLabels(labels: readonly string[] | undefined): Tensor[] {
   return [["label_ends", "U32", [labels.length], [bytes(ends)]], ["label_text", "U8", [end], encoded]];
 }
 
-function written(tensors: Tensor[], metadata: Metadata): Uint8Array<ArrayBuffer> {
+export function written(tensors: Tensor[], metadata: Metadata): Uint8Array<ArrayBuffer> {
   const infos: Record<string, unknown> = { __metadata__: { [KEY]: JSON.stringify(metadata) } };
   let offset = 0;
   for (const [name, dtype, shape, content] of tensors) {

@@ -1,4 +1,6 @@
+import { viewed } from "./sets.js";
 import { best, product, type Hit } from "./similarity.js";
+import { readTokens, writeTokens } from "./text-file.js";
 import { TextSet, type Said } from "./text-sets.js";
 
 /**
@@ -20,6 +22,17 @@ export class MultiVectorEmbeddings extends TextSet {
     this.offsets = said.offsets;
     this.values = said.values;
     this.dimension = said.dimension;
+  }
+
+  /** Opens a set of f32 vectors that was saved here or by the Rust SDK (docs/embeddings-format.md). Bytes are viewed, not copied. */
+  static async load(bytes: Uint8Array<ArrayBuffer> | ArrayBuffer | Blob): Promise<MultiVectorEmbeddings> {
+    return new MultiVectorEmbeddings(readTokens(viewed(bytes instanceof Blob ? await bytes.arrayBuffer() : bytes)));
+  }
+
+  /** The set as a file that `load` and the Rust SDK open. */
+  save(): Uint8Array<ArrayBuffer> {
+    const { offsets, values, dimension, tokenCounts, fingerprint, prompt, model, marks: truncated } = this;
+    return writeTokens({ offsets, values, dimension, tokenCounts, fingerprint, prompt, model, truncated });
   }
 
   /** The vectors of one text, one after another; a view, no copy. */

@@ -63,7 +63,7 @@ export abstract class BaseMultiVectorEmbedder extends BaseModel {
 
   async #embed(texts: readonly string[], role: Role, { signal }: MultiVectorOptions): Promise<MultiVectorEmbeddings> {
     checkTexts(texts);
-    const { rows } = await this.run(texts, { lead: role, tokens: true }, signal);
-    return new MultiVectorEmbeddings({ ...rows, offsets: rows.offsets! });
+    const { rows, about } = await this.run(texts, { lead: role, tokens: true }, signal);
+    return new MultiVectorEmbeddings({ ...rows, model: about.model, offsets: rows.offsets! });
   }
 }

@@ -1,4 +1,6 @@
+import { viewed } from "./sets.js";
 import { best, type Hit } from "./similarity.js";
+import { readSparse, writeSparse } from "./text-file.js";
 import { TextSet, type Said } from "./text-sets.js";
 
 /** The weights of a text's words: the ids of tokens, each larger than the one before it, and for each its weight, above 0. */
@@ -31,6 +33,17 @@ export class SparseEmbeddings extends TextSet {
     this.indices = said.indices;
     this.values = said.values;
     this.dimension = said.dimension;
+  }
+
+  /** Opens a set that was saved here or by the Rust SDK (docs/embeddings-format.md). Bytes are viewed, not copied. */
+  static async load(bytes: Uint8Array<ArrayBuffer> | ArrayBuffer | Blob): Promise<SparseEmbeddings> {
+    return new SparseEmbeddings(readSparse(viewed(bytes instanceof Blob ? await bytes.arrayBuffer() : bytes)));
+  }
+
+  /** The set as a file that `load`, the Rust SDK and Python open. */
+  save(): Uint8Array<ArrayBuffer> {
+    const { offsets, indices, values, dimension, tokenCounts, fingerprint, prompt, model, marks: truncated } = this;
+    return writeSparse({ offsets, indices, values, dimension, tokenCounts, fingerprint, prompt, model, truncated });
   }
 
   /** One vector; views, no copies. */

@@ -93,8 +93,8 @@ export abstract class BaseSparseEmbedder extends BaseModel {
   async #embed(texts: readonly string[], role: Role, { topK, signal, ...prompted }: SparseOptions & PromptOptions): Promise<SparseEmbeddings> {
     checkAsked({ topK });
     checkTexts(texts);
-    const { rows } = await this.run(texts, { lead: told(role, prompted), topK }, signal);
-    return new SparseEmbeddings({ ...rows, offsets: rows.offsets!, indices: rows.indices! });
+    const { rows, about } = await this.run(texts, { lead: told(role, prompted), topK }, signal);
+    return new SparseEmbeddings({ ...rows, model: about.model, offsets: rows.offsets!, indices: rows.indices! });
   }
 }
 

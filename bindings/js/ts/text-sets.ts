@@ -12,24 +12,29 @@ export interface Said {
   truncated: Uint8Array<ArrayBuffer>;
   fingerprint: Fingerprint;
   prompt: string | null;
+  /** The model's name, for people. */
+  model: string;
 }
 
 /** Texts whose values lie one after another, as many for each text as it has words or tokens, with the fingerprint of their model. */
 export abstract class TextSet {
-  #truncated: Uint8Array;
+  #truncated: Uint8Array<ArrayBuffer>;
   /** Tokens of each text that the model saw. */
   readonly tokenCounts: Uint32Array<ArrayBuffer>;
   /** Says which vectors can be compared with these. */
   readonly fingerprint: Fingerprint;
   /** The name of the prompt that was put before the texts. */
   readonly prompt: string | null;
+  /** The model's name, for people. */
+  readonly model: string;
   /** Where what belongs to each text begins, and at last where that of the last one ends. */
   abstract readonly offsets: Uint32Array<ArrayBuffer>;
   /** Numbers of a vector. */
   abstract readonly dimension: number;
 
   /** @internal */
-  constructor({ tokenCounts, truncated, fingerprint, prompt }: Said) {
+  constructor({ tokenCounts, truncated, fingerprint, prompt, model }: Said) {
+    this.model = model;
     this.tokenCounts = tokenCounts;
     this.fingerprint = fingerprint;
     this.prompt = prompt;
@@ -59,6 +64,11 @@ export abstract class TextSet {
   searchOne(query: this, k: number): Hit[] {
     if (query.length !== 1) throw new IsovecError("NotOneQuery", `searchOne takes a set of one query, and this one has ${query.length}`);
     return this.search(query, k)[0]!;
+  }
+
+  /** @internal */
+  protected get marks(): Uint8Array<ArrayBuffer> {
+    return this.#truncated;
   }
 
   /** @internal Where what belongs to a text begins and ends. */

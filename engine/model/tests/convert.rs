@@ -15,6 +15,7 @@ use isovec_test_models::deberta;
 use isovec_test_models::decoders;
 use isovec_test_models::gte;
 use isovec_test_models::jina;
+use isovec_test_models::jina_v3;
 use isovec_test_models::models;
 use isovec_test_models::reference::last_hidden_state;
 use isovec_test_models::rng::Rng;
@@ -1126,6 +1127,38 @@ fn what_families_cannot_be_is_refused_by_name() {
 
 fn experts() -> Checkpoint {
     models::nomicbert_of_experts()
+}
+
+/// Jina's reranker names no `model_type`, and its class of configs says what it is.
+#[test]
+fn an_xlm_r_of_jinas_is_known_by_its_own_class() {
+    let model = jina_v3::jina_reranker();
+    let mut nameless = model.clone();
+    let config = nameless.config.as_object_mut().expect("an object");
+    config.remove("model_type");
+    for model in [&model, &nameless] {
+        let converted = convert(&model.config_json(), model.tensor_set(Stored::F32));
+        let converted = converted.expect("it converts");
+        // XLM-R's positions begin behind that of padding.
+        assert_eq!(converted.max_sequence, 64);
+        let graph = converted.graph.graph.expect("a graph");
+        assert!(graph.output.iter().any(|output| output.name == "logits"));
+    }
+    let named = architecture(&model.config_json());
+    assert_eq!(architecture(&nameless.config_json()), named);
+    let padding = model.clone().with("pad_token_id", 2);
+    assert_ne!(architecture(&padding.config_json()), named);
+    let adapted = model
+        .clone()
+        .with("lora_adaptations", json!(["retrieval.query"]));
+    for (other, why) in [
+        (adapted, "lora_adaptations"),
+        (model.with("position_embedding_type", "alibi"), "alibi"),
+    ] {
+        let error = refused(&other);
+        assert_eq!(error.kind(), "UnsupportedModel", "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
 }
 
 #[test]

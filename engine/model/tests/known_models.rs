@@ -47,7 +47,18 @@ fn of_class(class: &str, kind: &Kind) -> Checkpoint {
     // RoBERTa and XLM-R are one computation.
     let same = class.replace("XLMRoberta", "Roberta");
     let mut all = heads::all(1).into_iter().chain(sparse::all());
-    let model = all.find(|(name, _)| name.replace("XLMRoberta", "Roberta") == same);
+    // Jina's XLM-R has XLM-R's class, and tensors of other names.
+    let own = kind
+        .config
+        .get("auto_map")
+        .is_some_and(|map| map.to_string().contains("XLMRobertaFlashConfig"));
+    let model = all.find(|(name, model)| {
+        name.replace("XLMRoberta", "Roberta") == same
+            && model
+                .tensors
+                .contains_key("encoder.layers.0.mixer.Wqkv.weight")
+                == own
+    });
     let (_, mut model) = model.unwrap_or_else(|| panic!("no model of {class}"));
     for (key, value) in &kind.config {
         model.config[key] = value.clone();

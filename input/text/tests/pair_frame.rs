@@ -1,5 +1,6 @@
 //! Pairs in the words of a chat template: the ids of the whole text, of which only the two texts are cut.
 #![cfg(feature = "chat")]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
 

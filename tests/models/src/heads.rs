@@ -7,6 +7,7 @@ use crate::checkpoint::Checkpoint;
 use crate::deberta;
 use crate::gte;
 use crate::jina;
+use crate::jina_v3;
 use crate::models::{self, HIDDEN, Maker};
 use crate::reference::{Rows, activate, last_hidden_state, layer_norm, linear};
 use crate::tiny;
@@ -19,6 +20,16 @@ pub fn with_classifier(mut model: Checkpoint, seed: u64, labels: usize) -> Check
     maker.linear("classifier", hidden, labels, true);
     model.tensors.extend(maker.tensors);
     model
+}
+
+/// A model that has a head already, without it.
+fn of_labels(mut model: Checkpoint, labels: usize) -> Checkpoint {
+    model
+        .tensors
+        .retain(|name, _| !name.starts_with("classifier."));
+    let names = (0..labels).map(|at| (at.to_string(), json!(format!("LABEL_{at}"))));
+    let names: serde_json::Map<_, _> = names.collect();
+    model.with("id2label", serde_json::Value::Object(names))
 }
 
 /// A classifier with this many labels of each class, by the class's name, for the words of [`tiny`]. Tensors are named without a
@@ -58,6 +69,12 @@ pub fn all(labels: usize) -> Vec<(&'static str, Checkpoint)> {
             models::mpnet(),
             83,
             "MPNetForSequenceClassification",
+            &roberta,
+        ),
+        with(
+            of_labels(jina_v3::jina_reranker(), labels),
+            96,
+            "XLMRobertaForSequenceClassification",
             &roberta,
         ),
         with(

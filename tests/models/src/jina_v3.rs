@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 
 use crate::checkpoint::{Array, Checkpoint};
 use crate::models::{HIDDEN, Maker, VOCABULARY, WIDE};
-use crate::reference::{Rows, activate, add, array, attend, each, layer_norm, size, sum, turn};
+use crate::reference::{
+    Rows, activate, add, array, attend, counted, each, layer_norm, size, sum, turn,
+};
 
 /// The names of its adapters. A text without one has [`NONE`] for its number.
 pub const ADAPTERS: [&str; 3] = ["retrieval.query", "retrieval.passage", "separation"];
@@ -96,16 +98,65 @@ pub fn config() -> Value {
     })
 }
 
+/// A tiny jina-reranker-v2: no adapters, XLM-R's positions, and its head of one label. The published config names no `model_type`.
+pub fn jina_reranker() -> Checkpoint {
+    let mut config = config();
+    for (key, value) in [
+        (
+            "architectures",
+            json!(["XLMRobertaForSequenceClassification"]),
+        ),
+        (
+            "auto_map",
+            json!({
+                "AutoConfig": "configuration_xlm_roberta.XLMRobertaFlashConfig",
+                "AutoModel": "modeling_xlm_roberta.XLMRobertaModel"
+            }),
+        ),
+        ("position_embedding_type", json!("absolute")),
+        ("max_position_embeddings", json!(66)),
+        ("lora_adaptations", Value::Null),
+        ("id2label", json!({"0": "LABEL_0"})),
+    ] {
+        config[key] = value;
+    }
+    let mut maker = Maker::new(303);
+    maker.table("embeddings.word_embeddings", VOCABULARY, HIDDEN);
+    maker.table("embeddings.token_type_embeddings", 1, HIDDEN);
+    maker.table("embeddings.position_embeddings", 66, HIDDEN);
+    maker.norm("emb_ln", HIDDEN, true);
+    for layer in 0..size(&config, "num_hidden_layers") {
+        let name = |module: &str| format!("encoder.layers.{layer}.{module}");
+        maker.linear(&name("mixer.Wqkv"), HIDDEN, 3 * HIDDEN, true);
+        maker.linear(&name("mixer.out_proj"), HIDDEN, HIDDEN, true);
+        maker.linear(&name("mlp.fc1"), HIDDEN, WIDE, true);
+        maker.linear(&name("mlp.fc2"), WIDE, HIDDEN, true);
+        maker.norm(&name("norm1"), HIDDEN, true);
+        maker.norm(&name("norm2"), HIDDEN, true);
+    }
+    maker.linear("classifier.dense", HIDDEN, HIDDEN, true);
+    maker.linear("classifier.out_proj", HIDDEN, 1, true);
+    Checkpoint {
+        config,
+        tensors: maker.tensors,
+    }
+}
+
 /// `W[out][in]` of a layer with what an adapter adds to it.
 fn weight(model: &Checkpoint, layer: &str, adapter: i64) -> impl Fn(usize, usize) -> f64 {
     let name = |part: &str| format!("{layer}.parametrizations.weight.{part}");
-    let own = array(model, &name("original"));
-    let [down, up] = ["0.lora_A", "0.lora_B"].map(|part| array(model, &name(part)));
+    let plain = model.tensors.get(&format!("{layer}.weight"));
+    let own = plain.unwrap_or_else(|| array(model, &name("original")));
+    let adapted = ["0.lora_A", "0.lora_B"].map(|part| match plain {
+        Some(own) => own,
+        None => array(model, &name(part)),
+    });
+    let [down, up] = adapted;
     let rank = size(&model.config, "lora_rank");
     let scale = model.config["lora_alpha"].as_f64().expect("a number") / rank as f64;
     let adapter = usize::try_from(adapter)
         .ok()
-        .filter(|&at| at < down.shape[0]);
+        .filter(|&at| plain.is_none() && at < down.shape[0]);
     let at = |array: &Array, place: [usize; 3]| {
         let (rows, columns) = (array.shape[1], array.shape[2]);
         f64::from(array.values[(place[0] * rows + place[1]) * columns + place[2]])
@@ -130,6 +181,8 @@ pub(crate) fn hidden_state(model: &Checkpoint, ids: &[i64], adapters: &[i64]) ->
     let epsilon = config["layer_norm_eps"].as_f64().expect("an epsilon");
     let act = config["hidden_act"].as_str().expect("an activation");
     let base = config["rotary_emb_base"].as_f64().expect("a base");
+    let turns = config["position_embedding_type"] == "rotary";
+    let places = counted(ids, size(config, "pad_token_id") as i64);
     let heads = size(config, "num_attention_heads");
     let hidden = size(config, "hidden_size");
     let row = |table: &str, at: usize, adapter: i64| -> Vec<f64> {
@@ -148,11 +201,19 @@ pub(crate) fn hidden_state(model: &Checkpoint, ids: &[i64], adapters: &[i64]) ->
         };
         x.iter().zip(adapters).map(product).collect()
     };
-    let embedded = ids.iter().zip(adapters).map(|(&id, &adapter)| {
-        let word = row("embeddings.word_embeddings", id as usize, adapter);
-        let kind = row("embeddings.token_type_embeddings", 0, adapter);
-        layer_norm(model, "emb_ln", epsilon, &add(&word, &kind))
-    });
+    let embedded = ids
+        .iter()
+        .zip(adapters)
+        .zip(places)
+        .map(|((&id, &adapter), place)| {
+            let word = row("embeddings.word_embeddings", id as usize, adapter);
+            let kind = row("embeddings.token_type_embeddings", 0, adapter);
+            let mut sum = add(&word, &kind);
+            if !turns {
+                sum = add(&sum, &row("embeddings.position_embeddings", place, adapter));
+            }
+            layer_norm(model, "emb_ln", epsilon, &sum)
+        });
     let mut x: Rows = embedded.collect();
     for layer in 0..size(config, "num_hidden_layers") {
         let name = |module: &str| format!("encoder.layers.{layer}.{module}");
@@ -166,7 +227,10 @@ pub(crate) fn hidden_state(model: &Checkpoint, ids: &[i64], adapters: &[i64]) ->
             })
         });
         let angle = |i: usize, size: usize| libm::pow(base, -2.0 * i as f64 / size as f64);
-        let (query, key) = (turn(&query, heads, &angle), turn(&key, heads, &angle));
+        let (query, key) = match turns {
+            true => (turn(&query, heads, &angle), turn(&key, heads, &angle)),
+            false => (query, key),
+        };
         let context = attend(&query, &key, &value, heads, |_, _, _, score| score);
         let attended = linear(&name("mixer.out_proj"), &context);
         x = norm(&sum(&x, &attended), "norm1");

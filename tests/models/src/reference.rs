@@ -39,7 +39,7 @@ pub fn last_hidden_state_seeing(
         }
         "modernbert" => modernbert(model, ids, seen),
         _ if seen < ids.len() => panic!("no reference with tokens that are not seen"),
-        "xlm-roberta" if model.config["position_embedding_type"] == "rotary" => {
+        "xlm-roberta" if model.tensors.contains_key("emb_ln.weight") => {
             jina_v3::hidden_state(model, ids, types)
         }
         "roberta" | "xlm-roberta" | "camembert" => roberta(model, ids),
@@ -334,7 +334,7 @@ fn bert(model: &Checkpoint, ids: &[i64], types: &[i64], seen: usize) -> Rows {
 }
 
 /// Tokens count from the padding id plus one; padding itself stands at the padding id.
-fn counted(ids: &[i64], padding: i64) -> Vec<usize> {
+pub(crate) fn counted(ids: &[i64], padding: i64) -> Vec<usize> {
     let mut next = padding + 1;
     ids.iter()
         .map(|&id| {

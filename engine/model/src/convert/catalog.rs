@@ -263,7 +263,7 @@ const ENTRIES: &[Entry] = &[
     reranker("BAAI/bge-reranker-base", IN_FOLDER, "xlm-roberta", Loading::Converts),
     reranker("rozgo/bge-reranker-v2-m3", MODEL, "xlm-roberta", by_file(Some("BAAI/bge-reranker-v2-m3"))),
     reranker("jinaai/jina-reranker-v1-turbo-en", IN_FOLDER, "bert", Loading::Converts),
-    reranker("jinaai/jina-reranker-v2-base-multilingual", IN_FOLDER, "xlm-roberta", by_file(None)),
+    reranker("jinaai/jina-reranker-v2-base-multilingual", IN_FOLDER, "xlm-roberta", Loading::Converts),
     refused("Qwen/Qwen3-Reranker-0.6B", None, Task::Rerank, "qwen3", ASKS),
     // Images.
     refused("Qdrant/clip-ViT-B-32-vision", Some(MODEL), Task::Image, "clip", IMAGE),

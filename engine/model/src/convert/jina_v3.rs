@@ -1,6 +1,7 @@
-//! jina-embeddings-v3 (<https://arxiv.org/abs/2409.10173>), `model_type` `xlm-roberta` with `position_embedding_type` `rotary`: RoBERTa's
-//! layers with rotary positions, and an [adapter](super::adapters) for each task. Its authors' code is
-//! <https://huggingface.co/jinaai/xlm-roberta-flash-implementation>.
+//! Jina's XLM-R: RoBERTa's layers, whose tensors have names of their own. jina-embeddings-v3 (<https://arxiv.org/abs/2409.10173>) has
+//! rotary positions, and an [adapter](super::adapters) for each task; jina-colbert-v2 has no adapters; jina-reranker-v2 has XLM-R's
+//! positions and its head. The authors' code is <https://huggingface.co/jinaai/xlm-roberta-flash-implementation>, and some of their
+//! configs name no `model_type`.
 
 use isovec_engine::error::Result;
 
@@ -9,23 +10,59 @@ use super::adapters::{Adapters, Spec, original};
 use super::architecture::{Deciding, number};
 use super::attention::{Scores, attention};
 use super::bert;
+use super::classifier::add_to_roberta;
 use super::config::Config;
 use super::embeddings::{
-    ATTENTION_MASK, INPUT_IDS, Table, declare_input, declare_output, sequence_length,
+    ATTENTION_MASK, INPUT_IDS, Table, counted_limit, counted_positions, declare_input,
+    declare_output, padding_id, sequence_length,
 };
 use super::encoder::Encoder;
 use super::linear::Linear;
 use super::mask::padding_mask;
 use super::net::Net;
+use super::roberta;
 use super::rotary::{Places, Rotary};
 use super::wavelengths::Wavelengths;
 use crate::safetensors::TensorSet;
 
 const WORDS: &str = "embeddings.word_embeddings";
 
+/// The class that reads the family's configs.
+const CONFIG_CLASS: &str = "XLMRobertaFlashConfig";
+
 /// Whether the config of an XLM-R is one of this family.
-pub(super) fn has_rotary_positions(config: &Config) -> Result<bool> {
-    Ok(config.text_or("position_embedding_type", "absolute")? == "rotary")
+pub(super) fn is_of_family(config: &Config) -> Result<bool> {
+    Ok(Positions::read(config)? == Positions::Rotary || is_read_by_own_class(config))
+}
+
+/// Whether `auto_map` names the family's class of configs.
+pub(super) fn is_read_by_own_class(config: &Config) -> bool {
+    let class = config
+        .value("auto_map")
+        .and_then(|map| map.get("AutoConfig"));
+    let class = class.and_then(|class| class.as_str()).unwrap_or_default();
+    class.rsplit('.').next() == Some(CONFIG_CLASS)
+}
+
+/// How tokens are told apart by their places.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Positions {
+    /// Queries and keys are turned.
+    Rotary,
+    /// A vector of each place is added, which is counted as RoBERTa counts.
+    Counted,
+}
+
+impl Positions {
+    fn read(config: &Config) -> Result<Self> {
+        match config.text_or("position_embedding_type", "absolute")? {
+            "rotary" => Ok(Self::Rotary),
+            "absolute" => Ok(Self::Counted),
+            other => Err(config.unsupported(format!(
+                "position_embedding_type in config.json is {other:?}; rotary and absolute can be converted"
+            ))),
+        }
+    }
 }
 
 /// Refuses what the family's config can ask for and this conversion does not do.
@@ -33,7 +70,12 @@ pub(super) fn check(config: &Config) -> Result<()> {
     config.refuse_flag("is_decoder", "a decoder sees only the tokens before it")?;
     config.refuse_flag("use_reg_tokens", "tokens are added that no text has")?;
     Activation::of(config, "hidden_act")?;
-    Spec::of(config)?;
+    let spec = Spec::of(config)?;
+    if Positions::read(config)? == Positions::Counted && !spec.names.is_empty() {
+        return Err(config.unsupported(
+            "config.json sets lora_adaptations and position_embedding_type \"absolute\": how positions are adapted is not known",
+        ));
+    }
     Ok(())
 }
 
@@ -52,9 +94,16 @@ pub(super) fn anchor(tensors: &TensorSet) -> &'static str {
 /// What decides vectors and no tensor shows.
 pub(super) fn deciding(config: &Config) -> Result<Deciding> {
     let mut deciding = bert::deciding(config)?;
-    deciding.push(("theta", number(theta(config)?)));
+    match Positions::read(config)? {
+        Positions::Rotary => deciding.push(("theta", number(theta(config)?))),
+        Positions::Counted => deciding.push(("padding", padding(config)?.to_string())),
+    }
     deciding.push(("adapters", Spec::of(config)?.deciding()));
     Ok(deciding)
+}
+
+fn padding(config: &Config) -> Result<usize> {
+    padding_id(config, roberta::PADDING_ID, config.size("vocab_size")?)
 }
 
 fn theta(config: &Config) -> Result<f64> {
@@ -76,8 +125,14 @@ struct Layers {
 pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let encoder = bert::encoder(config)?;
     let hidden = encoder.hidden;
-    Rotary::check_heads(config, encoder.heads)?;
-    let positions = Rotary::positions(config, "max_position_embeddings")?;
+    let places = Positions::read(config)?;
+    let positions = match places {
+        Positions::Rotary => {
+            Rotary::check_heads(config, encoder.heads)?;
+            Rotary::positions(config, "max_position_embeddings")?
+        }
+        Positions::Counted => config.size("max_position_embeddings")?,
+    };
     declare_input(net, INPUT_IDS);
     declare_input(net, ATTENTION_MASK);
     let spec = Spec::of(config)?;
@@ -94,16 +149,30 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let words = layers.look_up(net, WORDS, config.size("vocab_size")?, Some(INPUT_IDS))?;
     let types = config.size_or("type_vocab_size", 1)?;
     let kind = layers.look_up(net, "embeddings.token_type_embeddings", types, None)?;
-    let sum = net.node("Add", &[&words, &kind], vec![]);
+    let mut sum = net.node("Add", &[&words, &kind], vec![]);
+    let mut longest = positions;
+    if places == Positions::Counted {
+        let padding = padding(config)?;
+        longest = counted_limit(config, positions, padding)?;
+        let counted = counted_positions(net, padding);
+        let name = "embeddings.position_embeddings";
+        let own = layers.look_up(net, name, positions, Some(&counted))?;
+        sum = net.node("Add", &[&sum, &own], vec![]);
+    }
     let mut x = encoder.norm("emb_ln").apply(net, &sum)?;
     let mask = padding_mask(net, ATTENTION_MASK);
     let length = sequence_length(net);
-    let waves = Wavelengths::of_base(theta(config)?);
-    let rotary = Rotary::new(net, encoder.heads, waves, Places::Row(positions), &length);
+    let rotary = match places {
+        Positions::Rotary => {
+            let (waves, rows) = (Wavelengths::of_base(theta(config)?), Places::Row(positions));
+            Some(Rotary::new(net, encoder.heads, waves, rows, &length))
+        }
+        Positions::Counted => None,
+    };
     let scores = Scores {
         mask: Some(&mask),
         bias: None,
-        rotary: Some(&rotary),
+        rotary: rotary.as_ref(),
     };
     for layer in 0..config.size("num_hidden_layers")? {
         let name = |part: &str| format!("encoder.layers.{layer}.{part}");
@@ -121,7 +190,8 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         x = layers.added(net, &x, (last, &active), &name("norm2"))?;
     }
     declare_output(net, hidden);
-    Ok(positions)
+    add_to_roberta(config, net, hidden)?;
+    Ok(longest)
 }
 
 impl Layers {

@@ -138,7 +138,7 @@ pub enum Family {
     Gte,
     /// JinaBERT: jina-embeddings-v2.
     JinaBert,
-    /// jina-embeddings-v3: XLM-R with rotary positions and adapters.
+    /// Jina's XLM-R: jina-embeddings-v3, with rotary positions and adapters; jina-colbert-v2; jina-reranker-v2, with XLM-R's positions.
     JinaV3,
     /// DeBERTa-v2 and v3: mxbai-rerank-v1, models of natural language inference.
     DebertaV2,
@@ -257,11 +257,14 @@ pub fn space(model: &ModelProto) -> Option<&str> {
 
 impl Family {
     fn of(config: &Config, half: Half) -> Result<Self> {
-        let model_type = config.text_or("model_type", "")?;
+        let model_type = match config.text_or("model_type", "")? {
+            "" if jina_v3::is_read_by_own_class(config) => "xlm-roberta",
+            named => named,
+        };
         let family = match model_type {
             "bert" if jina::has_slopes(config)? => Self::JinaBert,
             "bert" => Self::Bert,
-            "xlm-roberta" if jina_v3::has_rotary_positions(config)? => Self::JinaV3,
+            "xlm-roberta" if jina_v3::is_of_family(config)? => Self::JinaV3,
             "roberta" | "xlm-roberta" | "camembert" => Self::Roberta,
             "mpnet" => Self::Mpnet,
             "distilbert" => Self::DistilBert,

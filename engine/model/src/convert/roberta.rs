@@ -14,7 +14,7 @@ use super::embeddings::{
 use super::net::Net;
 
 /// The padding id where `config.json` does not say: `<pad>` of every published vocabulary.
-const PADDING_ID: usize = 1;
+pub(super) const PADDING_ID: usize = 1;
 
 /// What decides vectors and no tensor shows.
 pub(super) fn deciding(config: &Config) -> Result<Deciding> {

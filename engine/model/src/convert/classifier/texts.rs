@@ -49,7 +49,8 @@ pub(in crate::convert) fn add_to_roberta(
     hidden: usize,
 ) -> Result<()> {
     let name = match config.text_or("model_type", "")? {
-        "xlm-roberta" => "XLMRobertaForSequenceClassification",
+        // Some configs of Jina's XLM-R name no type.
+        "xlm-roberta" | "" => "XLMRobertaForSequenceClassification",
         "camembert" => "CamembertForSequenceClassification",
         _ => "RobertaForSequenceClassification",
     };
