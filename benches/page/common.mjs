@@ -58,7 +58,7 @@ export function contestantFiles(options) {
     ...folder("/isovec/pkg/", join(js, "pkg"), (name) => /\.(js|wasm)$/.test(name)),
     ...folder("/onnxruntime-web/", onnxruntimeWeb, (name) => /^ort(\.wasm\.bundle\.min|-wasm-simd-threaded)\.(mjs|wasm)$/.test(name)),
     ...folder("/model/", options.model, (name) => /\.(json|safetensors)$/.test(name)),
-    ["/onnx/model.onnx", exported(options)],
+    ...(options.alone ? [] : [["/onnx/model.onnx", exported(options)]]),
   ]);
 }
 

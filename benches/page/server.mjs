@@ -25,12 +25,14 @@ export function folder(prefix, root, wanted = () => true) {
 /** What makes pages `crossOriginIsolated`: they may then share memory with workers. */
 export const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
 
-/** Serves files from memory, uncompressed and never cached, with some headers; gives back the origin and how to end. */
+/** Serves files from memory, uncompressed and never cached, with some headers; gives back the origin, what was asked for, and how to end. */
 export async function serve(files, headers = {}) {
+  const asked = new Set();
   const server = createServer((request, response) => {
     const path = new URL(request.url, "http://localhost").pathname;
     const content = files.get(path);
     if (!content) return void response.writeHead(404, { "cache-control": "no-store" }).end();
+    asked.add(path);
     response.writeHead(200, {
       ...headers,
       "content-type": TYPES[extname(path)] ?? "application/octet-stream",
@@ -42,6 +44,7 @@ export async function serve(files, headers = {}) {
   await new Promise((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
   return {
     origin: `http://127.0.0.1:${server.address().port}`,
+    asked,
     close() {
       server.closeAllConnections();
       server.close();

@@ -43,7 +43,7 @@ pub(crate) fn frame(bundle: &ModelBundle) -> Result<Option<PairFrame>> {
             }),
         };
     };
-    framed(&template, &variables(origin, files)?)
+    PairFrame::of_chat(&template, &variables(origin, files)?)
         .map(Some)
         .map_err(|fault| EngineError::UnsupportedModel {
             origin: origin.clone(),
@@ -51,19 +51,6 @@ pub(crate) fn frame(bundle: &ModelBundle) -> Result<Option<PairFrame>> {
             hint: "A template for pairs writes the messages of the roles query and document, as those of sentence-transformers 5.4 do"
                 .into(),
         })
-}
-
-#[cfg(feature = "chat")]
-fn framed(
-    template: &str,
-    variables: &BTreeMap<String, Value>,
-) -> std::result::Result<PairFrame, String> {
-    PairFrame::of_chat(template, variables)
-}
-
-#[cfg(not(feature = "chat"))]
-fn framed(_: &str, _: &BTreeMap<String, Value>) -> std::result::Result<PairFrame, String> {
-    Err("this build of isovec was made without the feature `chat`".into())
 }
 
 /// The template, and the file that it is in.

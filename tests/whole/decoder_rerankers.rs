@@ -221,7 +221,7 @@ fn what_is_missing_or_wrong_is_said() {
         &["InvalidModel", "vocab_size", "99999"],
     );
     for (template, fault) in [
-        ("{% for", "syntax error"),
+        ("{% for x %}", "syntax error"),
         (
             "{{ messages[0].content }}",
             "leaves out a message of the role \"document\"",
@@ -237,7 +237,7 @@ fn what_is_missing_or_wrong_is_said() {
         ("{{ raise_exception('no pairs') }}", "no pairs"),
         (
             "{% for a in range(9999) %}{% for b in range(9999) %}x{% endfor %}{% endfor %}",
-            "fuel",
+            "steps",
         ),
     ] {
         has(

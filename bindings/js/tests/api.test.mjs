@@ -77,7 +77,6 @@ test("a prompt of the model's is chosen by its name", async () => {
   const prompted = await load({ config: { text: { prompts: { topic: "the topic: ", none: "never: " } } } });
   const plain = async (prompt) => (await embedder.embed(texts.map((text) => prompt + text))).values;
   close((await prompted.embed(texts, { prompt: "topic" })).values, await plain("the topic: "));
-  assert.equal((await prompted.embed(texts, { prompt: "topic" })).prompt, "topic");
   close((await prompted.embed(texts, { prompt: "none" })).values, await plain(""));
   await assert.rejects(prompted.embed(texts, { prompt: "other" }), { kind: "Config", message: /topic/ });
   await assert.rejects(prompted.embed(texts, { prompt: "topic", prefix: "x" }), { kind: "Config", message: /one of them/ });

@@ -139,7 +139,7 @@ test("the module refuses scores that it does not know, and labels of a model tha
   await init({ module_or_path: await WebAssembly.compile(readFileSync(new URL("isovec_js_bg.wasm", pkg))) });
   const load = (files, labels) => RawModel.load("a model", files, "{}", labels, undefined, new RawCancel());
   const raw = await load(files(), "labels");
-  await assert.rejects(async () => raw.classify(["a"], undefined, "best", new RawCancel()), { kind: "Config", message: /"best".*"softmax", "sigmoid" and "logits"/ });
+  await assert.rejects(async () => raw.classify(["a"], undefined, "best", "default", new RawCancel()), { kind: "Config", message: /"best".*"softmax", "sigmoid" and "logits"/ });
   const vectors = await load(new Map(FILES.map((name) => [name, new Uint8Array(readFileSync(join(tiny, name)))])), "vectors");
   await assert.rejects(vectors.classify(["a"], undefined, undefined, new RawCancel()), { kind: "Config", message: /labels/ });
   await assert.rejects(raw.classify(["a", "b"], ["c"], undefined, new RawCancel()), { kind: "Config", message: /2 first texts have 1 second/ });

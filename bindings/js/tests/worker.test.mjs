@@ -180,7 +180,7 @@ test("the module refuses a role that it does not know, whoever asks", async () =
     return embed.call(this, texts, "passages", cancel);
   };
   try {
-    await assert.rejects(embedder.embed(["a"]), { kind: "Config", message: /"passages".*"default", "query" and "passage"/ });
+    await assert.rejects(embedder.embed(["a"]), { kind: "Config", message: /"passages".*"default", "none", "query" and "passage"/ });
   } finally {
     RawModel.prototype.embed = embed;
   }

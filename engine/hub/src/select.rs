@@ -153,6 +153,42 @@ mod tests {
     }
 
     #[test]
+    fn a_decoder_that_scores_comes_with_its_template() {
+        let there = listing(&[
+            "1_LogitScore/config.json",
+            "chat_template.jinja",
+            "config.json",
+            "model.safetensors",
+            "modules.json",
+            "tokenizer.json",
+        ]);
+        let all: Vec<&str> = there.files.keys().map(String::as_str).collect();
+        let scores = r#"[{"path": "", "type": "a.Transformer"}, {"path": "1_LogitScore", "type": "a.LogitScore"}]"#;
+        let embeds = r#"[{"path": "", "type": "a.Transformer"}]"#;
+        let labels = r#"{"architectures": ["Qwen3ForSequenceClassification"]}"#;
+        for (modules, config, has_template) in [
+            (scores, "{}", true),
+            (embeds, labels, true),
+            (embeds, r#"{"architectures": ["Qwen3ForCausalLM"]}"#, false),
+        ] {
+            let read = |path: &str| match path {
+                "modules.json" => Some(modules.as_bytes().to_vec()),
+                "config.json" => Some(config.as_bytes().to_vec()),
+                _ => None,
+            };
+            let selection = FileSelection::embedding().accept_safetensors_if(|_| Ok(()));
+            let chosen = selection.choose("a/b", &there, &read).expect("all there");
+            let wanted = all.iter().filter(|name| match **name {
+                "chat_template.jinja" => has_template,
+                "1_LogitScore/config.json" => modules == scores,
+                _ => true,
+            });
+            let wanted: Vec<&str> = wanted.copied().collect();
+            assert_eq!(chosen.files, wanted, "{config}");
+        }
+    }
+
+    #[test]
     fn a_router_leads_to_the_transformer_of_documents() {
         let query = "query_0_SparseStaticEmbedding";
         let routes = |transformer: &str| {

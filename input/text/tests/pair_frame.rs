@@ -1,5 +1,4 @@
 //! Pairs in the words of a chat template: the ids of the whole text, of which only the two texts are cut.
-#![cfg(feature = "chat")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
@@ -121,7 +120,8 @@ fn templates_that_write_no_pair_are_refused() {
     let fault = |template: &str| PairFrame::of_chat(template, &BTreeMap::new()).unwrap_err();
     assert!(fault("q: {{ messages[0].content }}").contains("role \"document\""));
     assert!(fault("{{ messages[1].content }}").contains("role \"query\""));
-    assert!(fault("{{ x").contains("syntax error"));
+    assert!(fault("{{ x").contains("not closed"));
+    assert!(fault("{{ x y }}").contains("syntax error"));
     assert!(fault(&" ".repeat((1 << 20) + 1)).contains("bytes"));
     assert!(fault("{{ 'x' * 9999999999 }}").len() < 200);
     // Nobody asked for an instruction.

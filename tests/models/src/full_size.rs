@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::checkpoint::Checkpoint;
 use crate::decoders::decoder_like;
-use crate::models::{bert_like, modernbert_like, mpnet_like};
+use crate::models::{bert_like, experts_like, modernbert_like, mpnet_like, nomicbert_of_experts};
 
 /// Makes a model.
 type Make = fn() -> Checkpoint;
@@ -133,4 +133,22 @@ pub fn qwen3_of(layers: usize) -> Checkpoint {
             "pad_token_id": 0
         }),
     )
+}
+
+/// nomic-embed-text-v2-moe with fewer layers than its 12, and a twentieth of its words.
+pub fn nomic_moe_of(layers: usize) -> Checkpoint {
+    let mut config = nomicbert_of_experts().config;
+    for (key, value) in [
+        ("vocab_size", 15_003),
+        ("n_embd", 768),
+        ("n_inner", 3072),
+        ("n_head", 12),
+        ("n_layer", layers),
+        ("n_positions", 2048),
+        ("rotary_emb_base", 10_000),
+        ("num_experts", 8),
+    ] {
+        config[key] = json!(value);
+    }
+    experts_like(16, config)
 }

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::checkpoint::{Array, Checkpoint};
 use crate::deberta;
@@ -335,29 +335,7 @@ pub fn nomicbert() -> Checkpoint {
 
 /// A tiny NomicBERT of the second version: no gates, biases everywhere, and experts in every other layer.
 pub fn nomicbert_of_experts() -> Checkpoint {
-    let (experts, mut maker) = (5, Maker::new(26));
-    maker.table("embeddings.word_embeddings", VOCABULARY, HIDDEN);
-    maker.table("embeddings.token_type_embeddings", 2, HIDDEN);
-    maker.norm("emb_ln", HIDDEN, true);
-    for layer in 0..4 {
-        let name = |module: &str| format!("encoder.layers.{layer}.{module}");
-        maker.linear(&name("attn.Wqkv"), HIDDEN, 3 * HIDDEN, true);
-        maker.linear(&name("attn.out_proj"), HIDDEN, HIDDEN, true);
-        maker.norm(&name("norm1"), HIDDEN, true);
-        if layer % 2 == 1 {
-            maker.linear(&name("mlp.router.layer"), HIDDEN, experts, false);
-            let scale = 1.0 / (HIDDEN as f64).sqrt();
-            for matrix in ["mlp.experts.mlp.w1", "mlp.experts.mlp.w2"] {
-                maker.tensor(&name(matrix), &[experts * WIDE, HIDDEN], 0.0, scale);
-            }
-            maker.tensor(&name("mlp.experts.bias"), &[HIDDEN], 0.0, 0.1);
-        } else {
-            maker.linear(&name("mlp.fc1"), HIDDEN, WIDE, true);
-            maker.linear(&name("mlp.fc2"), WIDE, HIDDEN, true);
-        }
-        maker.norm(&name("norm2"), HIDDEN, true);
-    }
-    let mut model = nomicbert();
+    let mut config = nomicbert().config;
     for (key, value) in [
         ("activation_function", json!("gelu")),
         ("n_layer", json!(4)),
@@ -365,7 +343,7 @@ pub fn nomicbert_of_experts() -> Checkpoint {
         ("qkv_proj_bias", json!(true)),
         ("mlp_fc1_bias", json!(true)),
         ("mlp_fc2_bias", json!(true)),
-        ("num_experts", json!(experts)),
+        ("num_experts", json!(5)),
         ("num_shared_experts", json!(0)),
         ("moe_top_k", json!(2)),
         ("moe_every_n_layers", json!(2)),
@@ -374,11 +352,44 @@ pub fn nomicbert_of_experts() -> Checkpoint {
         ("expert_choice_router", json!(false)),
         ("ffn_div", json!(1)),
     ] {
-        model = model.with(key, value);
+        config[key] = value;
+    }
+    experts_like(26, config)
+}
+
+/// A NomicBERT of the second version with a configuration's sizes.
+pub fn experts_like(seed: u64, config: Value) -> Checkpoint {
+    let size = |key: &str| config[key].as_u64().expect("a size") as usize;
+    let (hidden, wide, experts) = (size("n_embd"), size("n_inner"), size("num_experts"));
+    let mut maker = Maker::new(seed);
+    maker.table("embeddings.word_embeddings", size("vocab_size"), hidden);
+    maker.table(
+        "embeddings.token_type_embeddings",
+        size("type_vocab_size"),
+        hidden,
+    );
+    maker.norm("emb_ln", hidden, true);
+    for layer in 0..size("n_layer") {
+        let name = |module: &str| format!("encoder.layers.{layer}.{module}");
+        maker.linear(&name("attn.Wqkv"), hidden, 3 * hidden, true);
+        maker.linear(&name("attn.out_proj"), hidden, hidden, true);
+        maker.norm(&name("norm1"), hidden, true);
+        if layer % size("moe_every_n_layers") == 1 {
+            maker.linear(&name("mlp.router.layer"), hidden, experts, false);
+            let scale = 1.0 / (hidden as f64).sqrt();
+            for matrix in ["mlp.experts.mlp.w1", "mlp.experts.mlp.w2"] {
+                maker.tensor(&name(matrix), &[experts * wide, hidden], 0.0, scale);
+            }
+            maker.tensor(&name("mlp.experts.bias"), &[hidden], 0.0, 0.1);
+        } else {
+            maker.linear(&name("mlp.fc1"), hidden, wide, true);
+            maker.linear(&name("mlp.fc2"), wide, hidden, true);
+        }
+        maker.norm(&name("norm2"), hidden, true);
     }
     Checkpoint {
+        config,
         tensors: maker.tensors,
-        ..model
     }
 }
 

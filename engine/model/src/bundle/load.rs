@@ -183,6 +183,7 @@ fn logit_score(files: &Files) -> Result<Option<LogitScore>> {
     struct Module {
         #[serde(default)]
         path: String,
+        #[serde(default)]
         r#type: String,
     }
     fn parsed<T: DeserializeOwned>(files: &Files, file: &str) -> Result<Option<T>> {

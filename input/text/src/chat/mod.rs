@@ -1,20 +1,38 @@
 //! Frames from chat templates: the files that say how a decoder's input is written.
 //!
-//! A template is a program in Jinja's language (<https://huggingface.co/docs/transformers/chat_templating>). It is run once or twice
-//! when a model is loaded, with marks in place of the texts. What it writes around the marks is the frame.
+//! A template is a program in Jinja's language (<https://jinja.palletsprojects.com/en/stable/templates/>), with transformers' settings
+//! (<https://huggingface.co/docs/transformers/chat_templating>). It is run once or twice when a model is loaded, with marks in place of the
+//! texts. What it writes around the marks is the frame.
+//!
+//! The language is read here, and not by a library, for two reasons. A template is a stranger's program, and no library bounds the bytes
+//! that one may make. And the smallest library would be a quarter of what a page downloads besides the model. Tests compare what is
+//! written with the crate `minijinja`. What templates of chats use is known: statements `set`, `for` and `if`, operators, and the filters,
+//! tests and methods in `run.rs`. Anything else is refused by its name.
+
+mod pieces;
+mod run;
+mod syntax;
+#[cfg(test)]
+mod twins;
 
 use std::collections::BTreeMap;
 
-use minijinja::value::Value;
-use minijinja::{Environment, Error, ErrorKind, context};
-
+use self::run::{Value, write};
+use self::syntax::{Node, parse};
 use crate::pair_frame::{PairFrame, Part};
 
-/// The longest template that is run, and the longest text that it may write, in bytes.
+/// The longest template that is run, in bytes.
 const MOST_BYTES: usize = 1 << 20;
 
-/// Steps of a template, generously.
-const MOST_STEPS: u64 = 100_000;
+/// What is wrong with a template.
+type Fault = String;
+
+fn wrong(line: usize, why: String) -> Fault {
+    match line {
+        0 => why,
+        line => format!("line {line}: {why}"),
+    }
+}
 
 /// What stands for the instruction and the two texts. No template has such characters: they are for private use.
 const MARKS: [(&str, Part); 3] = [
@@ -39,8 +57,14 @@ impl PairFrame {
                 template.len()
             ));
         }
-        let chat = Chat::new(template, variables).map_err(|error| said(&error))?;
-        let plain = chat.write(false).map_err(|error| said(&error))?;
+        let chat = Chat {
+            nodes: parse(template)?,
+            variables: variables
+                .iter()
+                .filter_map(|(name, value)| Some((name.clone(), of_json(value)?)))
+                .collect(),
+        };
+        let plain = chat.write(false)?;
         let plain = parts(&plain)?;
         if plain.contains(&Part::Instruction) {
             return Err("it writes an instruction where there is none".into());
@@ -55,63 +79,44 @@ impl PairFrame {
 }
 
 /// A template that is ready to run.
-struct Chat<'t> {
-    environment: Environment<'t>,
-    variables: Value,
+struct Chat {
+    nodes: Vec<Node>,
+    variables: BTreeMap<String, Value>,
 }
 
-impl<'t> Chat<'t> {
-    fn new(
-        template: &'t str,
-        variables: &BTreeMap<String, serde_json::Value>,
-    ) -> Result<Self, Error> {
-        let mut environment = Environment::new();
-        // As transformers sets them.
-        environment.set_trim_blocks(true);
-        environment.set_lstrip_blocks(true);
-        environment.set_fuel(Some(MOST_STEPS));
-        environment
-            .set_unknown_method_callback(minijinja_contrib::pycompat::unknown_method_callback);
-        environment.add_function(
-            "raise_exception",
-            |message: String| -> Result<Value, Error> {
-                Err(Error::new(ErrorKind::InvalidOperation, message))
-            },
-        );
-        environment.add_template("chat", template)?;
-        Ok(Self {
-            environment,
-            variables: Value::from_serialize(variables),
-        })
-    }
-
+impl Chat {
     /// What the template writes of the marks.
-    fn write(&self, instructed: bool) -> Result<String, Error> {
+    fn write(&self, instructed: bool) -> Result<String, Fault> {
         let roles = ["system", "query", "document"];
         let messages = roles.iter().zip(&MARKS).skip(usize::from(!instructed));
-        let messages: Vec<Value> = messages
-            .map(|(role, (mark, _))| context!(role, content => mark))
-            .collect();
-        let template = self.environment.get_template("chat")?;
-        template.render(context!(messages, ..self.variables.clone()))
+        let message = |(role, (mark, _)): (&&str, &(&str, Part))| {
+            let entries = [
+                ("role", Value::from(*role)),
+                ("content", Value::from(*mark)),
+            ];
+            let entries = entries.map(|(name, value)| (name.to_owned(), value));
+            Value::Map(BTreeMap::from(entries).into())
+        };
+        let messages: Vec<Value> = messages.map(message).collect();
+        let mut globals = self.variables.clone();
+        globals.insert("messages".into(), Value::List(messages.into()));
+        write(&self.nodes, globals)
     }
 }
 
-fn said(error: &Error) -> String {
-    match error.detail() {
-        Some(detail) => format!("{}: {detail}", error.kind()),
-        None => error.kind().to_string(),
-    }
+/// A variable of a template.
+fn of_json(value: &serde_json::Value) -> Option<Value> {
+    Some(match value {
+        serde_json::Value::Null => Value::None,
+        serde_json::Value::Bool(flag) => Value::Flag(*flag),
+        serde_json::Value::Number(number) => Value::Number(number.as_i64()?),
+        serde_json::Value::String(text) => Value::from(&**text),
+        _ => return None,
+    })
 }
 
 /// A text with marks as parts.
 fn parts(text: &str) -> Result<Vec<Part>, String> {
-    if text.len() > MOST_BYTES {
-        return Err(format!(
-            "it writes {} bytes, and {MOST_BYTES} are the most",
-            text.len()
-        ));
-    }
     let mut parts = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
