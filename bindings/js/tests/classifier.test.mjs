@@ -141,8 +141,8 @@ test("the module refuses scores that it does not know, and labels of a model tha
   const raw = await load(files(), "labels");
   await assert.rejects(async () => raw.classify(["a"], undefined, "best", "default", new RawCancel()), { kind: "Config", message: /"best".*"softmax", "sigmoid" and "logits"/ });
   const vectors = await load(new Map(FILES.map((name) => [name, new Uint8Array(readFileSync(join(tiny, name)))])), "vectors");
-  await assert.rejects(vectors.classify(["a"], undefined, undefined, new RawCancel()), { kind: "Config", message: /labels/ });
-  await assert.rejects(raw.classify(["a", "b"], ["c"], undefined, new RawCancel()), { kind: "Config", message: /2 first texts have 1 second/ });
+  await assert.rejects(vectors.classify(["a"], undefined, undefined, "default", new RawCancel()), { kind: "Config", message: /labels/ });
+  await assert.rejects(raw.classify(["a", "b"], ["c"], undefined, "default", new RawCancel()), { kind: "Config", message: /2 first texts have 1 second/ });
   await assert.rejects(load(files(), "rows"), { kind: "Config", message: /"rows".*"relevance"/ });
   raw.free();
   vectors.free();

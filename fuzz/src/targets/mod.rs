@@ -1,6 +1,7 @@
 //! The targets, by name.
 
 pub mod charsmap;
+pub mod chat;
 pub mod config;
 pub mod embeddings;
 pub mod hub;
@@ -34,6 +35,11 @@ pub const TARGETS: &[Target] = &[
         name: "charsmap",
         run: charsmap::run,
         random: 3_000,
+    },
+    Target {
+        name: "chat",
+        run: chat::run,
+        random: 20_000,
     },
     Target {
         name: "config",

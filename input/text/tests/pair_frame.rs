@@ -121,8 +121,16 @@ fn templates_that_write_no_pair_are_refused() {
     assert!(fault("q: {{ messages[0].content }}").contains("role \"document\""));
     assert!(fault("{{ messages[1].content }}").contains("role \"query\""));
     assert!(fault("{{ x").contains("not closed"));
+    assert!(
+        fault(&format!(
+            "{{{{ raise_exception('{}') }}}}",
+            "no".repeat(999)
+        ))
+        .len()
+            < 400
+    );
     assert!(fault("{{ x y }}").contains("syntax error"));
-    assert!(fault(&" ".repeat((1 << 20) + 1)).contains("bytes"));
+    assert!(fault(&" ".repeat((64 << 10) + 1)).contains("bytes"));
     assert!(fault("{{ 'x' * 9999999999 }}").len() < 200);
     // Nobody asked for an instruction.
     let silent = PairFrame::of_chat(

@@ -21,8 +21,8 @@ use self::run::{Value, write};
 use self::syntax::{Node, parse};
 use crate::pair_frame::{PairFrame, Part};
 
-/// The longest template that is run, in bytes.
-const MOST_BYTES: usize = 1 << 20;
+/// The longest template that is run, in bytes: several times the longest that is published.
+const MOST_BYTES: usize = 64 << 10;
 
 /// What is wrong with a template.
 type Fault = String;
@@ -57,6 +57,13 @@ impl PairFrame {
                 template.len()
             ));
         }
+        Self::read(template, variables).map_err(short)
+    }
+
+    fn read(
+        template: &str,
+        variables: &BTreeMap<String, serde_json::Value>,
+    ) -> Result<Self, Fault> {
         let chat = Chat {
             nodes: parse(template)?,
             variables: variables
@@ -75,6 +82,14 @@ impl PairFrame {
         let instructed = instructed
             .filter(|parts| parts.contains(&Part::Instruction) && in_order(parts).is_ok());
         Ok(Self { plain, instructed })
+    }
+}
+
+/// What is wrong, without most of a long name or text of the template's.
+fn short(fault: Fault) -> Fault {
+    match fault.char_indices().nth(300) {
+        None => fault,
+        Some((end, _)) => format!("{}...", &fault[..end]),
     }
 }
 

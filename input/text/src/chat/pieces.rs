@@ -20,12 +20,10 @@ pub(super) fn cut(template: &str) -> Result<Vec<Piece<'_>>, Fault> {
     let template = template.strip_suffix('\n').unwrap_or(template);
     let template = template.strip_suffix('\r').unwrap_or(template);
     let mut pieces = Vec::new();
-    let (mut rest, mut before) = (template, Taken::NoTag);
+    let (mut rest, mut before, mut line) = (template, Taken::NoTag, 1);
     while let Some(at) = next_tag(rest) {
-        let line = 1 + template[..template.len() - rest.len() + at]
-            .matches('\n')
-            .count();
         let (text, tag) = rest.split_at(at);
+        line += lines(text);
         let (open, close) = match &tag[..2] {
             "{{" => ("{{", "}}"),
             "{%" => ("{%", "%}"),
@@ -57,6 +55,7 @@ pub(super) fn cut(template: &str) -> Result<Vec<Piece<'_>>, Fault> {
             "{%" => pieces.push(Piece::Block(inside, line)),
             _ => {}
         }
+        line += lines(&tag[..length]);
         rest = left;
     }
     let (text, _) = before.off(rest);
@@ -64,6 +63,10 @@ pub(super) fn cut(template: &str) -> Result<Vec<Piece<'_>>, Fault> {
         pieces.push(Piece::Text(text));
     }
     Ok(pieces)
+}
+
+fn lines(text: &str) -> usize {
+    text.matches('\n').count()
 }
 
 /// What a tag takes off the text behind it.
