@@ -43,7 +43,7 @@ pub(crate) fn frame(bundle: &ModelBundle) -> Result<Option<PairFrame>> {
             }),
         };
     };
-    PairFrame::of_chat(&template, &variables(origin, files)?)
+    framed(&template, &variables(origin, files)?)
         .map(Some)
         .map_err(|fault| EngineError::UnsupportedModel {
             origin: origin.clone(),
@@ -51,6 +51,19 @@ pub(crate) fn frame(bundle: &ModelBundle) -> Result<Option<PairFrame>> {
             hint: "A template for pairs writes the messages of the roles query and document, as those of sentence-transformers 5.4 do"
                 .into(),
         })
+}
+
+#[cfg(any(feature = "chat", not(target_arch = "wasm32")))]
+fn framed(
+    template: &str,
+    variables: &BTreeMap<String, Value>,
+) -> std::result::Result<PairFrame, String> {
+    PairFrame::of_chat(template, variables)
+}
+
+#[cfg(all(target_arch = "wasm32", not(feature = "chat")))]
+fn framed(_: &str, _: &BTreeMap<String, Value>) -> std::result::Result<PairFrame, String> {
+    Err("the build `tract` alone reads templates; let isovec choose the build".into())
 }
 
 /// The template, and the file that it is in.

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { Classifier, PairScores, Reranker } from "../dist/index.js";
 import { Reranker as Inline } from "../dist/inline.js";
-import { CLASSIFIER_FILES, DECODER_FILES, HEADERS, WAY, classifier as labelled, decoder, js, launch, page as empty, reranker as folder, send, serve } from "./site.mjs";
+import { CLASSIFIER_FILES, DECODER_FILES, HEADERS, NATIVE, WAY, classifier as labelled, decoder, js, launch, page as empty, reranker as folder, send, serve } from "./site.mjs";
 
 /** The largest difference of two scores. */
 const NEAR = 1e-5;
@@ -139,6 +139,11 @@ test("a decoder is asked in the words of its chat template", async () => {
     for (const [at, document] of answers.documents.entries()) near(scored.values[at], document[field]);
     if (field === "logit") assert.deepEqual([...scored.tokenCounts], answers.documents.map(({ tokens }) => tokens));
   }
+  // Only one build reads templates, which is fetched for such a model.
+  const { fallbacks } = (await own.stats()).provider;
+  if (NATIVE) assert.deepEqual(fallbacks, []);
+  else assert.ok(own.build === "tract" && fallbacks.some(({ to, cause }) => to === "tract" && cause.includes("chat_template.jinja")), JSON.stringify(fallbacks));
+  if (!NATIVE) await assert.rejects(Reranker.load(decoderFiles(), { build: "simd128" }), { kind: "UnsupportedModel", message: /build `tract`/ });
   await assert.rejects(own.rank("a", ["b"], { prompt: "short", instruction: "x" }), { kind: "Config", message: /one of them/ });
   await assert.rejects(own.rank("a", ["b"], { prompt: "none such" }), { kind: "Config", message: /short/ });
   await assert.rejects(own.scoreStream(asked, { instruction: 1 }).next(), { kind: "Config", message: /instruction/ });

@@ -14,6 +14,9 @@ import type { Fallback, Stats } from "./stats.js";
 /** Kinds of errors by which the engine says that its programs do not take a model. */
 const REFUSED = ["UnsupportedModel", "UnsupportedOperator"];
 
+/** The file of a decoder that says how it is asked about a query and a document. */
+const CHAT_TEMPLATE = "chat_template.jinja";
+
 /** What is fetched for some models alone, where anything may be fetched later. */
 export interface Later {
   /** The build for models that the others' programs do not take. */
@@ -38,6 +41,12 @@ export async function open(request: Request, listening: Listening, module: Promi
 }
 
 async function made(request: Request, gathered: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, later: Later | undefined): Promise<Host> {
+  // Only that build reads chat templates. A decoder is large, so it is not read twice.
+  if (later && request.build === undefined && request.output === "relevance" && gathered.files.has(CHAT_TEMPLATE)) {
+    const { build } = await module;
+    const instead = { from: build, to: "tract", cause: `${CHAT_TEMPLATE} says how the model is asked` } as const;
+    if (build !== "native") return loaded(request, gathered, signal, later.tract(), later, instead);
+  }
   // A load takes the files out of what it is given. Only ONNX files are read by others than programs.
   const isOnnx = Array.from(gathered.files.keys()).some((name) => name.endsWith(".onnx"));
   const again = later && isOnnx && request.build === undefined ? { ...gathered, files: new Map(gathered.files) } : undefined;

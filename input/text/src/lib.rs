@@ -19,6 +19,7 @@
 //!   the caller's thread, as it must in the browser.
 //! - `tokenizers`: files that use what is not implemented are read by Hugging Face's crate instead,
 //!   with Oniguruma (C code). Native only, off by default: its patterns have no limits on their cost.
+//! - `chat`: reads frames from chat templates.
 //! - `fuzzing`: gives the repository's fuzzer access to the engine for patterns; not a stable interface.
 //!
 //! # Design
@@ -32,6 +33,7 @@
 //! 64 bytes, walks through the vocabulary cannot exceed their steps, and nothing is counted.
 
 mod budget;
+#[cfg(feature = "chat")]
 mod chat;
 mod config;
 mod decode;
