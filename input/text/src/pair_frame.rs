@@ -19,6 +19,10 @@ pub struct PairFrame {
 }
 
 /// A part of a frame.
+#[cfg_attr(
+    not(feature = "chat"),
+    expect(dead_code, reason = "only templates make frames")
+)]
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
     /// Words, the same for all texts.
