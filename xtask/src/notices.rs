@@ -236,7 +236,10 @@ fn render(parts: &BTreeSet<Part>, compiled: &str) -> Result<String> {
          used under the licence it states; the texts that come with them follow.\n\n",
     );
     out.push_str(&list);
-    for (text, mut labels) in texts.into_values() {
+    // Texts that differ in a name alone have about the same length. Side by side they compress to a fifth less.
+    let mut texts: Vec<_> = texts.into_values().collect();
+    texts.sort_by_key(|(text, _)| text.len());
+    for (text, mut labels) in texts {
         labels.dedup();
         out.push_str(&format!(
             "\n{}\n{}\n\n{text}\n",

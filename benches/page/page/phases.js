@@ -16,9 +16,11 @@
     };
   }
 
-  /** When the first byte of a file was asked for, and when its last byte was there. */
-  const transfer = (ending) => {
-    const entries = performance.getEntriesByType("resource").filter((entry) => entry.name.endsWith(ending) && entry.decodedBodySize > 0);
+  /** When the first byte of a file was asked for, and when its last byte was there. Browsers list a file a little after its last byte. */
+  const transfer = async (ending) => {
+    const listed = () => performance.getEntriesByType("resource").filter((entry) => entry.name.endsWith(ending) && entry.decodedBodySize > 0);
+    for (let turns = 0; turns < 100 && listed().length === 0; turns++) await new Promise((resume) => setTimeout(resume, 10));
+    const entries = listed();
     if (entries.length !== 1) throw new Error(`${entries.length} files that end in ${ending} were fetched, not one`);
     return { from: entries[0].startTime, to: entries[0].responseEnd };
   };
@@ -34,7 +36,7 @@
       moments.session = performance.now();
       const vector = await embed(session, inputs.short);
       const total = performance.now();
-      const [wasm, model] = [transfer(".wasm"), transfer(weights)];
+      const [wasm, model] = [await transfer(".wasm"), await transfer(weights)];
       const ready = Math.max(moments.wasm, model.to);
       globalThis.warmed = (name, rounds) => measure(() => embed(session, inputs[name]), rounds);
       resolve({

@@ -101,6 +101,9 @@ const SMALLER = ["-O1", "-s", "1", "--dae-optimizing", "--rse", "--vacuum", "--d
 const KNOWN = FEATURES.map((feature) => `--enable-${feature}`);
 const wasmOpt = (wasm, passes) => run(process.execPath, [join(js, "node_modules", "binaryen", "bin", "wasm-opt"), ...KNOWN, ...passes, wasm, "-o", wasm], js);
 
+/** What package.json exports. */
+const ENTRIES = ["index", "inline", "compat", "advisor"];
+
 async function make(name) {
   const { folder, flags, args = [], crate = "isovec-js", module = "isovec_js" } = BUILDS[name];
   const cargo = CARGO.map((arg) => (arg === "isovec-js" ? crate : arg));
@@ -138,6 +141,20 @@ function keepOut(dist) {
   if (found !== 2) throw new Error(`${found} imports of an address that is no text; the package has two`);
 }
 
+/** Removes the types that no entry's types name: nobody can import them. */
+function dropUnnamedTypes(dist) {
+  const named = new Set();
+  const walk = (file) => {
+    if (named.has(file)) return;
+    named.add(file);
+    for (const [, address] of readFileSync(file, "utf8").matchAll(/\b(?:from|import)\s*\(?\s*"(\.[^"]+)\.js"/g)) walk(join(dirname(file), `${address}.d.ts`));
+  };
+  for (const entry of ENTRIES) walk(join(dist, `${entry}.d.ts`));
+  for (const name of readdirSync(dist, { recursive: true })) {
+    if (name.endsWith(".d.ts") && !named.has(join(dist, name))) rmSync(join(dist, name));
+  }
+}
+
 for (const folder of ["pkg", "dist"]) rmSync(join(js, folder), { recursive: true, force: true });
 // Two folders at a time: a build ends in minutes of optimising the whole on one core. In one folder they wait for each other.
 const lanes = new Map(Object.values(BUILDS).map(({ folder }) => [folder, []]));
@@ -148,10 +165,11 @@ const worker = async () => {
 };
 await Promise.all([worker(), worker()]);
 await run(process.execPath, [join(js, "node_modules", "typescript", "bin", "tsc")], js);
+dropUnnamedTypes(join(js, "dist"));
 // A file for each entry and worker, and what they share: without a bundler every module would be a request, one after
 // another. The glue stays where it lies, beside its module. In one folder, because addresses are relative to the file.
 await build({
-  entryPoints: ["index", "inline", "compat", "advisor", "worker", "thread"].map((entry) => join(js, "ts", `${entry}.ts`)),
+  entryPoints: [...ENTRIES, "worker", "thread"].map((entry) => join(js, "ts", `${entry}.ts`)),
   outdir: join(js, "dist"),
   bundle: true,
   splitting: true,

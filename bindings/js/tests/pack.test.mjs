@@ -21,9 +21,10 @@ const ALLOWED = [
   /^dist\/(index|advisor|inline|compat|worker|thread|chunk-\w+)\.js(\.map)?$/,
   /^dist\/(\w+\/)?[\w-]+\.d\.ts$/,
   /^types\/module\.d\.ts$/,
-  /^pkg\/(simd128|relaxed|threads|tract)\/isovec_js(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
-  /^pkg\/advisor\/isovec_js_advisor(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
-  /^pkg\/image\/isovec_js_image(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
+  /^pkg\/(simd128|relaxed|threads|tract)\/isovec_js(\.js|_bg\.wasm)$/,
+  /^pkg\/(advisor|image)\/isovec_js_(advisor|image)(\.js|_bg\.wasm)$/,
+  // The types that those of `dist` name.
+  /^pkg\/simd128\/isovec_js\.d\.ts$/,
   /^(LICENSE-MIT|LICENSE-APACHE|THIRD-PARTY-NOTICES|README\.md|package\.json)$/,
 ];
 /**
