@@ -70,20 +70,18 @@ fn sets_of_words_and_of_tokens_are_the_same_bytes_in_both_sdks() {
         "money in the bank",
         "a cat and a dog",
     ];
-    let config = isovec_test_support::Which::Portable.configure(EmbeddingConfig::default());
-    let words = SparseEmbedder::builder(isovec_test_support::data("tiny-splade"));
-    let words = words.config(config.clone()).load().unwrap();
-    let tokens = MultiVectorEmbedder::builder(isovec_test_support::data("tiny-colbert"));
-    let tokens = tokens.config(config).load().unwrap();
     if std::env::var_os("ISOVEC_WRITE_LISTS").is_some() {
-        words
-            .embed(texts)
-            .unwrap()
-            .save(data("sparse.safetensors"))
-            .unwrap();
+        // A file says which model made it: a folder that means the same on every machine.
+        let config = isovec_test_support::Which::Portable.configure(EmbeddingConfig::default());
+        let words = SparseEmbedder::builder("tests/data/tiny-splade");
+        let words = words.config(config.clone()).load().unwrap();
+        let tokens = MultiVectorEmbedder::builder("tests/data/tiny-colbert");
+        let tokens = tokens.config(config).load().unwrap();
         let passages = tokens.embed_passages(texts).unwrap();
-        passages.save(data("tokens.safetensors")).unwrap();
         let compact = passages.compact(CompactForm::Int8);
+        let sparse = words.embed(texts).unwrap();
+        sparse.save(data("sparse.safetensors")).unwrap();
+        passages.save(data("tokens.safetensors")).unwrap();
         compact.save(data("tokens-int8.safetensors")).unwrap();
     }
     let bytes = |name: &str| std::fs::read(data(name)).unwrap();
@@ -102,6 +100,11 @@ fn sets_of_words_and_of_tokens_are_the_same_bytes_in_both_sdks() {
     }
     let expected: Vec<Vec<Vec<Hit>>> =
         serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let counts = |sets: &[Vec<Vec<Hit>>]| -> Vec<Vec<usize>> {
+        let of_one = |set: &Vec<Vec<Hit>>| set.iter().map(Vec::len).collect();
+        sets.iter().map(of_one).collect()
+    };
+    assert_eq!(counts(&hits), counts(&expected));
     for (own, wanted) in hits
         .iter()
         .flatten()
