@@ -61,10 +61,10 @@ struct Config {
 
 impl ModelTask {
     /// Reads in a model's files what it is for: a class `...ForSequenceClassification` in `config.json` gives labels, and with one
-    /// label it is a reranker, as is a model with the step `LogitScore` in `modules.json`; a step `SpladePooling` in `modules.json` or in `router_config.json` gives weights of words; what PyLate, the class
-    /// `HF_ColBERT` and the step `MultiVectorMask` describe gives a vector for each token; every other model gives vectors. A
-    /// model id that is not in the cache is downloaded first, all files that a
-    /// load needs.
+    /// label it is a reranker, as is a model with the step `LogitScore` in `modules.json`; a step `SpladePooling` in `modules.json` or
+    /// in `router_config.json` gives weights of words; what PyLate, the class `HF_ColBERT` and the step `MultiVectorMask` describe gives
+    /// a vector for each token; every other model gives vectors. A model id that is not in the cache is downloaded first, all files that
+    /// a load needs.
     ///
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) for a configuration that cannot work, `InvalidModel` for a `config.json` that cannot

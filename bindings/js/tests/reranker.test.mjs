@@ -148,6 +148,14 @@ test("a decoder is asked in the words of its chat template", async () => {
   await assert.rejects(own.rank("a", ["b"], { prompt: "none such" }), { kind: "Config", message: /short/ });
   await assert.rejects(own.scoreStream(asked, { instruction: 1 }).next(), { kind: "Config", message: /instruction/ });
   await own.dispose();
+  // The template in the file that had it before there was one of its own.
+  const older = decoderFiles();
+  older.set("tokenizer_config.json", new TextEncoder().encode(JSON.stringify({ chat_template: new TextDecoder().decode(older.get("chat_template.jinja")) })));
+  older.delete("chat_template.jinja");
+  const same = await Reranker.load(older);
+  const [first] = (await same.score(asked)).values;
+  near(first, answers.documents[0].logit);
+  await same.dispose();
   const silent = decoderFiles();
   silent.set("chat_template.jinja", new TextEncoder().encode("{{ messages[0].content }}"));
   await assert.rejects(Reranker.load(silent), { kind: "UnsupportedModel", message: /role "document"/ });

@@ -14,8 +14,9 @@ import type { Fallback, Stats } from "./stats.js";
 /** Kinds of errors by which the engine says that its programs do not take a model. */
 const REFUSED = ["UnsupportedModel", "UnsupportedOperator"];
 
-/** The file of a decoder that says how it is asked about a query and a document. */
+/** The file of a decoder that says how it is asked about a query and a document, and older ones that may say it in a member. */
 const CHAT_TEMPLATE = "chat_template.jinja";
+const OLDER = ["chat_template.json", "tokenizer_config.json"];
 
 /** What is fetched for some models alone, where anything may be fetched later. */
 export interface Later {
@@ -42,9 +43,10 @@ export async function open(request: Request, listening: Listening, module: Promi
 
 async function made(request: Request, gathered: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, later: Later | undefined): Promise<Host> {
   // Only that build reads chat templates. A decoder is large, so it is not read twice.
-  if (later && request.build === undefined && request.output === "relevance" && gathered.files.has(CHAT_TEMPLATE)) {
+  const template = request.output === "relevance" ? withTemplate(gathered.files) : undefined;
+  if (later && request.build === undefined && template !== undefined) {
     const { build } = await module;
-    const instead = { from: build, to: "tract", cause: `${CHAT_TEMPLATE} says how the model is asked` } as const;
+    const instead = { from: build, to: "tract", cause: `${template} says how the model is asked` } as const;
     if (build !== "native") return loaded(request, gathered, signal, later.tract(), later, instead);
   }
   // A load takes the files out of what it is given. Only ONNX files are read by others than programs.
@@ -57,6 +59,12 @@ async function made(request: Request, gathered: Gathered, signal: AbortSignal | 
     const { build } = await module;
     return await loaded(request, again, signal, later!.tract(), later, { from: build, to: "tract", cause: cause.message });
   }
+}
+
+/** The file with a chat template, if one of them has it. */
+function withTemplate(files: Gathered["files"]): string | undefined {
+  if (files.has(CHAT_TEMPLATE)) return CHAT_TEMPLATE;
+  return OLDER.find((name) => files.has(name) && new TextDecoder().decode(files.get(name)).includes('"chat_template"'));
 }
 
 async function loaded(request: Request, { files, downloaded }: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, later: Later | undefined, instead?: Fallback): Promise<Host> {
