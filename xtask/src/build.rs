@@ -110,10 +110,12 @@ pub(crate) fn pack(workspace: &Workspace) -> Result<Vec<Packed>> {
         .read()?;
     let answer: Value = serde_json::from_str(&text).context("npm pack wrote no JSON")?;
     let names = packed_names(&answer)?;
-    let parts = ["isovec_js.js", "isovec_js.d.ts", "isovec_js_bg.wasm"];
+    let parts = ["isovec_js.js", "isovec_js_bg.wasm"];
     let builds = BUILDS.iter();
     let builds = builds.flat_map(|build| parts.map(|part| format!("pkg/{build}/{part}")));
     let others = [
+        // The types of every build are these.
+        "pkg/simd128/isovec_js.d.ts",
         NOTICES,
         "dist/index.js",
         "dist/index.d.ts",
