@@ -83,15 +83,26 @@ fn sets_of_words_and_of_tokens_are_the_same_bytes_in_both_sdks() {
         sparse.save(data("sparse.safetensors")).unwrap();
         passages.save(data("tokens.safetensors")).unwrap();
         compact.save(data("tokens-int8.safetensors")).unwrap();
+        let binary = passages.compact(CompactForm::Binary);
+        binary.save(data("tokens-binary.safetensors")).unwrap();
     }
     let bytes = |name: &str| std::fs::read(data(name)).unwrap();
     let sparse = SparseEmbeddings::load(data("sparse.safetensors")).unwrap();
     assert_eq!(sparse.to_bytes().unwrap(), bytes("sparse.safetensors"));
     let of_tokens = MultiVectorEmbeddings::load(data("tokens.safetensors")).unwrap();
     assert_eq!(of_tokens.to_bytes().unwrap(), bytes("tokens.safetensors"));
+    let compact = [CompactForm::Int8, CompactForm::Binary].map(|form| of_tokens.compact(form));
+    let [int8, binary] = &compact;
+    assert_eq!(int8.to_bytes().unwrap(), bytes("tokens-int8.safetensors"));
+    assert_eq!(
+        binary.to_bytes().unwrap(),
+        bytes("tokens-binary.safetensors")
+    );
     let hits = [
         sparse.search(&sparse, 3).unwrap(),
         of_tokens.search(&of_tokens, 3).unwrap(),
+        int8.search(&of_tokens, 3).unwrap(),
+        binary.search(&of_tokens, 3).unwrap(),
     ];
     let file = data("text-hits.json");
     if std::env::var_os("ISOVEC_WRITE_LISTS").is_some() {

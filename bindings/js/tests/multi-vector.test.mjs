@@ -133,7 +133,51 @@ test("a set is saved and opened, here and in Rust", async () => {
     await assert.rejects(MultiVectorEmbeddings.load(damaged(from, to)), { kind: "InvalidEmbeddings" }, from);
   }
   for (let cut = 0; cut < file.length; cut += 7) await assert.rejects(MultiVectorEmbeddings.load(file.slice(0, cut)), { kind: "InvalidEmbeddings" });
-  await assert.rejects(MultiVectorEmbeddings.load(read("tokens-int8")), { kind: "InvalidEmbeddings", message: /8 bits/ });
   await assert.rejects(MultiVectorEmbeddings.load(read("native")), { kind: "InvalidEmbeddings", message: /Embeddings\.load/ });
   await assert.rejects(Embeddings.load(file), { kind: "InvalidEmbeddings", message: /MultiVectorEmbeddings\.load/ });
+});
+
+test("a compact set has the bytes of Rust's, and finds what it finds", async () => {
+  const read = (name) => new Uint8Array(readFileSync(join(data, "embeddings", `${name}.safetensors`)));
+  const set = await MultiVectorEmbeddings.load(read("tokens"));
+  assert.deepEqual([set.form, set.values.length], [undefined, set.offsets.at(-1) * set.dimension]);
+  const wanted = JSON.parse(readFileSync(join(data, "embeddings", "text-hits.json"), "utf8"));
+  for (const [form, place] of [["int8", 2], ["binary", 3]]) {
+    const file = read(`tokens-${form}`);
+    const compact = set.compact(form);
+    assert.deepEqual(compact.save(), file);
+    const opened = await MultiVectorEmbeddings.load(file);
+    assert.deepEqual([opened.save(), opened.form, opened.values, opened.length], [file, form, undefined, set.length]);
+    for (const own of [compact, opened]) {
+      for (const [query, hits] of own.search(set, 3).entries()) {
+        assert.deepEqual(hits.map(({ index }) => index), wanted[place][query].map(({ index }) => index));
+        hits.forEach(({ score }, at) => assert.ok(Math.abs(score - wanted[place][query][at].score) <= 1e-4, `${score} and ${wanted[place][query][at].score}`));
+      }
+    }
+    for (let at = 0; at < set.length; at++) {
+      const [row, stood] = [set.row(at), compact.row(at)];
+      assert.equal(stood.length, row.length);
+      const [most, unit] = [row.reduce((most, value) => Math.max(most, Math.abs(value)), 0), 1 / Math.sqrt(set.dimension)];
+      for (const [place, value] of row.entries()) {
+        if (form === "int8") assert.ok(Math.abs(stood[place] - value) <= (most / 127) * 0.51);
+        else assert.ok(Math.abs(stood[place] - (value > 0 ? unit : -unit)) <= 1e-7);
+      }
+    }
+    // What codes stand for has these codes again.
+    assert.deepEqual(opened.compact(form).save(), file);
+    for (let cut = 0; cut < file.length; cut += 7) await assert.rejects(MultiVectorEmbeddings.load(file.slice(0, cut)), { kind: "InvalidEmbeddings" });
+    const text = new TextDecoder("latin1").decode(file);
+    const damaged = (from, to) => Uint8Array.from(text.replace(from, to), (one) => one.charCodeAt(0));
+    const changes = form === "int8" ? [['"scales"', '"Scales"'], ['"I8"', '"U8"']] : [['"embeddings":{"dtype":"U8"', '"embeddings":{"dtype":"I8"'], ["vector_counts", "vector_Counts"]];
+    for (const [from, to] of changes) await assert.rejects(MultiVectorEmbeddings.load(damaged(from, to)), { kind: "InvalidEmbeddings" }, from);
+  }
+  assert.throws(() => set.compact("int4"), { kind: "Config", message: /int4/ });
+  // A scale that is none, and a number of vectors that is another.
+  const file = read("tokens-int8");
+  const header = 8 + Number(new DataView(file.buffer).getBigUint64(0, true));
+  const scales = file.slice();
+  new DataView(scales.buffer).setFloat32(header, -1, true);
+  await assert.rejects(MultiVectorEmbeddings.load(scales), { kind: "InvalidEmbeddings", message: /scale/ });
+  const empty = (await embedder.embedPassages([])).compact("binary");
+  assert.equal((await MultiVectorEmbeddings.load(empty.save())).length, 0);
 });

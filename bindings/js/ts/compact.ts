@@ -1,24 +1,14 @@
-/** Sets of vectors in a quarter or a thirty-second of their bytes. Codes and scores are those of the Rust SDK (src/embeddings/compact). */
+/** Sets of vectors in a quarter or a thirty-second of their bytes. Scores are those of the Rust SDK (src/embeddings/compact). */
+import { coded, isAbove, signs, widthOf, type Codes, type CompactForm } from "./codes.js";
 import type { Embeddings, Fingerprint, Parts } from "./embeddings.js";
 import { IsovecError } from "./error.js";
 import { readCompact, writeCompact } from "./file.js";
 import { compatible, only, viewed } from "./sets.js";
 import { again, best, squared, total, type Hit, type Similarity } from "./similarity.js";
 
-/**
- * How a compact set holds its vectors: `int8`, 8-bit whole numbers and a scale for each vector; `binary`, the sign of each
- * component. What is found with `binary` should be scored again (`rescored`).
- */
-export type CompactForm = "int8" | "binary";
-
 /** Everything that a compact set consists of. */
-export interface CompactParts extends Pick<Parts, "fingerprint" | "metric" | "model" | "prompt" | "labels" | "dimension"> {
-  form: CompactForm;
+export interface CompactParts extends Codes, Pick<Parts, "fingerprint" | "metric" | "model" | "prompt" | "labels" | "dimension"> {
   rows: number;
-  /** Row by row. */
-  codes: Uint8Array<ArrayBuffer>;
-  /** Of `int8` one for each row, with which its codes are multiplied to get the vector back. */
-  scales: Float32Array<ArrayBuffer>;
 }
 
 /** A search by signs scores this many times the hits that were asked for, those with the fewest signs that differ. */
@@ -62,23 +52,14 @@ export class CompactEmbeddings {
     this.metric = parts.metric;
     this.model = parts.model;
     this.labels = parts.labels;
-    this.#width = this.form === "int8" ? this.dimension : Math.ceil(this.dimension / 8);
+    this.#width = widthOf(this.form, this.dimension);
     this.#factors = this.#factorsOf();
   }
 
   /** @internal */
   static of(set: Embeddings, prompt: string | null, form: CompactForm): CompactEmbeddings {
-    if (form !== "int8" && form !== "binary") throw new IsovecError("Config", `a compact form is "int8" or "binary", not ${JSON.stringify(form)}`);
     const { dimension, fingerprint, metric, model, labels, length: rows } = set;
-    const width = form === "int8" ? dimension : Math.ceil(dimension / 8);
-    const codes = new Uint8Array(rows * width);
-    const scales = new Float32Array(form === "int8" ? rows : 0);
-    for (let row = 0; row < rows; row++) {
-      const into = codes.subarray(row * width, (row + 1) * width);
-      if (form === "int8") scales[row] = int8(set.row(row), into);
-      else signs(set.row(row), into);
-    }
-    return new CompactEmbeddings({ form, rows, dimension, codes, scales, fingerprint, metric, model, prompt, labels });
+    return new CompactEmbeddings({ ...coded(set.values, dimension, form), rows, dimension, fingerprint, metric, model, prompt, labels });
   }
 
   /** Opens a compact set that was saved here or by the Rust SDK (docs/embeddings-format.md). Bytes are viewed, not copied. */
@@ -147,25 +128,6 @@ export class CompactEmbeddings {
   }
 }
 
-/** A row as whole numbers of 8 bits; gives the number with which they are multiplied to get the row back. */
-function int8(row: Float32Array, codes: Uint8Array): number {
-  const largest = row.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
-  const scale = Math.fround(largest / 127);
-  // A row of zeros, or of numbers so small that the divisor is none.
-  if (scale === 0) return 0;
-  for (let at = 0; at < row.length; at++) {
-    const value = Math.fround(row[at]! / scale);
-    // Halves away from zero.
-    codes[at] = Math.sign(value) * Math.min(127, Math.round(Math.abs(value)));
-  }
-  return scale;
-}
-
-/** A row's signs: a bit for each component, 1 where it is above 0, the first in the highest bit of the first byte. */
-function signs(row: Float32Array, codes: Uint8Array): void {
-  for (let at = 0; at < row.length; at++) if (row[at]! > 0) codes[at >> 3]! |= 0x80 >> (at & 7);
-}
-
 /** The inner product of a query with a row of `int8`. Not the function of f32: one that saw two kinds of arrays is slow for both. */
 function ofInt8(query: Float32Array, codes: Int8Array, start: number): number {
   let s0 = 0, s1 = 0, s2 = 0, s3 = 0, s4 = 0, s5 = 0, s6 = 0, s7 = 0;
@@ -188,7 +150,7 @@ function ofInt8(query: Float32Array, codes: Int8Array, start: number): number {
 /** The inner product of a query with a row's signs as ±1. */
 function ofSigns(query: Float32Array, codes: Uint8Array, start: number): number {
   const lanes = new Float64Array(8);
-  for (let i = 0; i < query.length; i++) lanes[i % 8]! += (codes[start + (i >> 3)]! << (i & 7)) & 0x80 ? query[i]! : -query[i]!;
+  for (let i = 0; i < query.length; i++) lanes[i % 8]! += isAbove(codes, start, i) ? query[i]! : -query[i]!;
   return total(lanes);
 }
 

@@ -1,4 +1,5 @@
-import { CompactEmbeddings, type CompactForm } from "./compact.js";
+import type { CompactForm } from "./codes.js";
+import { CompactEmbeddings } from "./compact.js";
 import { IsovecError } from "./error.js";
 import { read, write } from "./file.js";
 import { compatible, only, viewed } from "./sets.js";

@@ -1,4 +1,5 @@
 /** The embeddings file (docs/embeddings-format.md): a safetensors file, written and read here and in Rust alike. */
+import { faultOf, widthOf, type Codes } from "./codes.js";
 import type { CompactParts } from "./compact.js";
 import type { Fingerprint, Parts } from "./embeddings.js";
 import { IsovecError } from "./error.js";
@@ -68,19 +69,26 @@ export function readCompact(file: Uint8Array<ArrayBuffer>): CompactParts {
   const { dimension } = metadata;
   if (!dimension) throw invalid("it does not say how many components a vector has");
   const form = has("scales") ? "int8" : "binary";
-  const { bytes: codes, shape } = take("embeddings", form === "int8" ? "I8" : "U8", 2);
-  const row = form === "int8" ? dimension : Math.ceil(dimension / 8);
-  if (shape[1] !== row) throw invalid(`\`embeddings\` is [${shape.join(", ")}], and ${dimension} components take ${row} bytes in ${form}`);
-  const rows = shape[0]!;
-  const scales = form === "int8" ? words(take("scales", "F32", 1).bytes, Float32Array) : new Float32Array();
-  if (form === "int8" && scales.length !== rows) throw invalid(`\`scales\` does not have ${rows} entries`);
-  const at = scales.findIndex((scale) => !(Number.isFinite(scale) && scale >= 0));
-  if (at >= 0) throw invalid(`entry ${at} of \`scales\` is no scale`);
-  // They would count as signs that differ.
-  const loose = (row: number, byte: number) => form === "binary" && dimension % 8 !== 0 && ((codes[row + byte]! << dimension % 8) & 0xff) !== 0;
-  for (let at = 0; at < codes.length; at += row) if (loose(at, row - 1)) throw invalid("a row has bits behind its last component");
+  const { many, ...codes } = takeCodes(take, form, dimension);
   only(["embeddings", "scales", "label_ends", "label_text"]);
-  return { ...about(metadata), form, dimension, codes, scales, rows, labels: labels(rows) };
+  return { ...about(metadata), ...codes, dimension, rows: many, labels: labels(many) };
+}
+
+/** Vectors in a compact form, and how many there are. */
+export function takeCodes(take: ReturnType<typeof opened>["take"], form: Codes["form"], dimension: number): Codes & { many: number } {
+  const { bytes, shape } = take("embeddings", form === "int8" ? "I8" : "U8", 2);
+  const [many, row] = shape as [number, number];
+  if (row !== widthOf(form, dimension)) throw invalid(`\`embeddings\` is [${shape.join(", ")}], and ${dimension} components take ${widthOf(form, dimension)} bytes in ${form}`);
+  const codes = { form, codes: bytes, scales: form === "int8" ? words(take("scales", "F32", 1).bytes, Float32Array) : new Float32Array() };
+  const fault = faultOf(codes, dimension, many);
+  if (fault !== undefined) throw invalid(fault);
+  return { ...codes, many };
+}
+
+/** The tensors of vectors in a compact form: those of four bytes, and those of one. */
+export function tensorsOf({ form, codes, scales }: Codes, dimension: number): [Tensor[], Tensor] {
+  const width = widthOf(form, dimension);
+  return [form === "int8" ? [["scales", "F32", [scales.length], [bytes(scales)]]] : [], ["embeddings", form === "int8" ? "I8" : "U8", [codes.length / width, width], [codes]]];
 }
 
 /** The header of a file of this version, and what takes its tensors. */
@@ -91,6 +99,7 @@ export function opened(file: Uint8Array<ArrayBuffer>, version: number) {
   const found = Math.max(metadata.format_version, PLAIN);
   if (found !== version) throw invalid(`it holds vectors of another kind; open it with ${OPENS.get(found)}`);
   const has = (name: string) => tensors.has(name);
+  const dtype = (name: string) => tensors.get(name)?.dtype;
   const take = (name: string, dtype: string, rank: number): { bytes: Uint8Array<ArrayBuffer>; shape: number[] } => {
     const info = tensors.get(name);
     if (!info) throw invalid(`it has no tensor \`${name}\``);
@@ -108,7 +117,7 @@ export function opened(file: Uint8Array<ArrayBuffer>, version: number) {
     if (labels.length !== rows) throw invalid(`it has ${labels.length} labels for ${rows} vectors`);
     return labels;
   };
-  return { metadata, has, take, only, labels };
+  return { metadata, has, dtype, take, only, labels };
 }
 
 /** What made the vectors. */
@@ -255,11 +264,11 @@ export function write(parts: Parts): Uint8Array<ArrayBuffer> {
 
 /** The file of a compact set. */
 export function writeCompact(parts: CompactParts): Uint8Array<ArrayBuffer> {
-  const { form, rows, codes, scales, dimension } = parts;
+  const { dimension } = parts;
   const [ends, text] = ofLabels(parts.labels);
-  const tensors: Tensor[] = form === "int8" ? [["scales", "F32", [rows], [bytes(scales)]]] : [];
+  const [tensors, codes] = tensorsOf(parts, dimension);
   if (ends) tensors.push(ends);
-  tensors.push(["embeddings", form === "int8" ? "I8" : "U8", [rows, form === "int8" ? dimension : Math.ceil(dimension / 8)], [codes]]);
+  tensors.push(codes);
   if (text) tensors.push(text);
   return written(tensors, { format_version: COMPACT, ...described(parts), dimension });
 }

@@ -64,6 +64,6 @@ export abstract class BaseMultiVectorEmbedder extends BaseModel {
   async #embed(texts: readonly string[], role: Role, { signal }: MultiVectorOptions): Promise<MultiVectorEmbeddings> {
     checkTexts(texts);
     const { rows, about } = await this.run(texts, { lead: role, tokens: true }, signal);
-    return new MultiVectorEmbeddings({ ...rows, model: about.model, offsets: rows.offsets! });
+    return new MultiVectorEmbeddings({ ...rows, vectors: rows.values, model: about.model, offsets: rows.offsets! });
   }
 }

@@ -1,5 +1,6 @@
 /** Files of texts that have as many values as they have words or tokens (docs/embeddings-format.md). */
-import { SPARSE, TOKENS, about, bytes, described, invalid, opened, words, written, type Tensor } from "./file.js";
+import { SPARSE, TOKENS, about, bytes, described, invalid, opened, takeCodes, tensorsOf, words, written, type Tensor } from "./file.js";
+import type { SaidOfTokens } from "./multi-vector-embeddings.js";
 import type { Weighed } from "./sparse-embeddings.js";
 import type { Said } from "./text-sets.js";
 
@@ -25,21 +26,29 @@ export function readSparse(file: Uint8Array<ArrayBuffer>): Weighed {
   return { ...made(metadata), ...texts, values, indices, dimension };
 }
 
-/** Opens a file of the vectors of texts' tokens in f32. */
-export function readTokens(file: Uint8Array<ArrayBuffer>): Said {
-  const { metadata, take, has, only } = opened(file, TOKENS);
+/** Opens a file of the vectors of texts' tokens. */
+export function readTokens(file: Uint8Array<ArrayBuffer>): SaidOfTokens {
+  const { metadata, take, has, dtype, only } = opened(file, TOKENS);
   const { dimension } = metadata;
   if (!dimension) throw invalid("it does not say how many components a vector has");
-  if (has("scales")) throw invalid("its vectors are in 8 bits, which are opened in Rust and in Python; save it in f32 for JavaScript");
   const texts = ofTexts(take, "vector_counts");
-  const { bytes, shape } = take("embeddings", "F32", 2);
   const many = texts.offsets.at(-1)!;
-  if (shape[0] !== many || shape[1] !== dimension) throw invalid(`\`embeddings\` is [${shape.join(", ")}], and ${many} vectors of ${dimension} components are [${many}, ${dimension}]`);
+  const stored = dtype("embeddings");
+  if (stored !== "I8" && has("scales")) throw invalid("it holds `scales`, which only 8-bit vectors have");
+  const found = stored === "F32" ? takeFloats(take, dimension) : takeCodes(take, stored === "I8" ? "int8" : "binary", dimension);
+  if (found.many !== many) throw invalid(`\`embeddings\` has ${found.many} vectors, and \`vector_counts\` adds up to ${many}`);
+  only(["embeddings", "scales", "vector_counts", "token_counts", "truncated"]);
+  return { ...made(metadata), ...texts, dimension, vectors: "codes" in found ? found : found.values };
+}
+
+/** Vectors in f32, and how many there are. */
+function takeFloats(take: ReturnType<typeof opened>["take"], dimension: number) {
+  const { bytes, shape } = take("embeddings", "F32", 2);
+  if (shape[1] !== dimension) throw invalid(`\`embeddings\` is [${shape.join(", ")}], and its vectors have ${dimension} components`);
   const values = words(bytes, Float32Array);
   const odd = values.findIndex((value) => !Number.isFinite(value));
   if (odd >= 0) throw invalid(`value ${odd} of \`embeddings\` is not finite`);
-  only(["embeddings", "vector_counts", "token_counts", "truncated"]);
-  return { ...made(metadata), ...texts, values, dimension };
+  return { values, many: shape[0]! };
 }
 
 /** The file of sparse vectors. */
@@ -49,15 +58,18 @@ export function writeSparse(said: Weighed): Uint8Array<ArrayBuffer> {
 }
 
 /** The file of the vectors of texts' tokens. */
-export function writeTokens(said: Said): Uint8Array<ArrayBuffer> {
-  const shape = [said.offsets.at(-1)!, said.dimension];
-  return ofSet(said, TOKENS, [["embeddings", "F32", shape, [bytes(said.values)]], counts("vector_counts", said)]);
+export function writeTokens(said: SaidOfTokens): Uint8Array<ArrayBuffer> {
+  const { vectors, dimension } = said;
+  const counted = counts("vector_counts", said);
+  if (vectors instanceof Float32Array) return ofSet(said, TOKENS, [["embeddings", "F32", [said.offsets.at(-1)!, dimension], [bytes(vectors)]], counted]);
+  const [scales, codes] = tensorsOf(vectors, dimension);
+  return ofSet(said, TOKENS, [...scales, counted], [codes]);
 }
 
-function ofSet(said: Said, version: number, tensors: Tensor[]): Uint8Array<ArrayBuffer> {
+/** Four-byte tensors before one-byte ones, so that they lie at multiples of four. */
+function ofSet(said: Said, version: number, words: Tensor[], codes: Tensor[] = []): Uint8Array<ArrayBuffer> {
   const rows = [said.tokenCounts.length];
-  // Four-byte tensors before one-byte ones, so that they lie at multiples of four.
-  tensors.push(["token_counts", "U32", rows, [bytes(said.tokenCounts)]], ["truncated", "U8", rows, [said.truncated]]);
+  const tensors: Tensor[] = [...words, ["token_counts", "U32", rows, [bytes(said.tokenCounts)]], ...codes, ["truncated", "U8", rows, [said.truncated]]];
   return written(tensors, { format_version: version, ...described({ ...said, metric: "dot" }), dimension: said.dimension });
 }
 

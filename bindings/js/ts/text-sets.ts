@@ -3,10 +3,10 @@ import { IsovecError } from "./error.js";
 import { compatible } from "./sets.js";
 import type { Hit } from "./similarity.js";
 
-/** What a model says of a call's texts, each of which has as many values as it has words or tokens. */
+/** What a model says of a call's texts, beside the values that each of them has. */
 export interface Said {
+  /** Where those of each text begin, and at last where they end. */
   offsets: Uint32Array<ArrayBuffer>;
-  values: Float32Array<ArrayBuffer>;
   dimension: number;
   tokenCounts: Uint32Array<ArrayBuffer>;
   truncated: Uint8Array<ArrayBuffer>;
