@@ -3,7 +3,7 @@
 
 use crate::constant::strides;
 use crate::lower::Output;
-use crate::node::{Binary, Node, NodeId, Op, Operand, Reduction, Rows, Source};
+use crate::node::{Binary, Node, NodeId, Op, Operand, Reduction, Rows, Source, readers};
 
 /// A text's rows of a table, added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,11 +46,7 @@ pub(crate) enum Work {
 
 /// The work of each node of a program.
 pub(crate) fn work(nodes: &[Node], places: &[Option<usize>], outputs: &[Output]) -> Vec<Work> {
-    let mut readers = vec![0; nodes.len()];
-    let read = nodes.iter().flat_map(|node| node.op.inputs());
-    for NodeId(node) in read.chain(outputs.iter().map(|output| output.node)) {
-        readers[node] += 1;
-    }
+    let readers = readers(nodes, outputs);
     let program = Lookups { nodes, places };
     let mut work = vec![Work::Own; nodes.len()];
     for (at, node) in nodes.iter().enumerate() {

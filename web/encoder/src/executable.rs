@@ -11,6 +11,7 @@ use isovec_kernels::gemm::{ActivationBits, Choice, Clock, Int8Kernel, Kernel};
 
 use crate::bag::{self, Work};
 use crate::error::Unlowered;
+use crate::gate::{self, Gate};
 use crate::load::{Kernels, Matrix, Packing, Weights};
 use crate::lower::Output;
 use crate::node::{self, Node, NodeId, Op};
@@ -39,6 +40,8 @@ pub(crate) struct Step {
     pub(crate) weight: Option<usize>,
     /// What it computes.
     pub(crate) work: Work,
+    /// What says which rows it computes.
+    pub(crate) gate: Option<Gate>,
     /// Nodes that nothing reads after it.
     pub(crate) dead: Vec<NodeId>,
 }
@@ -100,6 +103,7 @@ impl Executable {
             ..
         } = program;
         let work = bag::work(&nodes, &places, &outputs);
+        let gates = gate::gates(&nodes, &outputs);
         let mut last = vec![None; nodes.len()];
         for (at, (node, work)) in nodes.iter().zip(&work).enumerate() {
             let inputs = match work {
@@ -120,13 +124,14 @@ impl Executable {
                 dead[*at].push(NodeId(node));
             }
         }
-        let steps = nodes.into_iter().zip(places).zip(work).zip(dead);
-        let steps = steps.map(|(((mut node, weight), work), dead)| {
+        let steps = nodes.into_iter().zip(places).zip(work).zip(gates).zip(dead);
+        let steps = steps.map(|((((mut node, weight), work), gate), dead)| {
             forget_weights(&mut node.op);
             Step {
                 node,
                 weight,
                 work,
+                gate,
                 dead,
             }
         });

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::lower::Lowered;
-use crate::node::{Binary, Node, NodeId, Op, Unary};
+use crate::node::{self, Binary, Node, NodeId, Op, Unary};
 
 /// Fuses what can be fused, and takes out what does not lead to an output.
 pub(crate) fn fuse(lowered: &mut Lowered) {
@@ -17,18 +17,8 @@ pub(crate) fn fuse(lowered: &mut Lowered) {
     sweep(lowered);
 }
 
-/// How often each node is read; outputs count as readers.
 fn readers(lowered: &Lowered) -> Vec<usize> {
-    let mut readers = vec![0; lowered.builder.nodes.len()];
-    for node in &lowered.builder.nodes {
-        for input in node.op.inputs() {
-            readers[input.0] += 1;
-        }
-    }
-    for output in &lowered.outputs {
-        readers[output.node.0] += 1;
-    }
-    readers
+    node::readers(&lowered.builder.nodes, &lowered.outputs)
 }
 
 /// Activations into the products before them.

@@ -20,7 +20,8 @@
 //! **Nothing is computed for padding** (`run/`). A batch is the tokens of its texts, one after another. Products, norms
 //! and activations run over all tokens at once. Attention and pooling run text by text. A token that the mask hides and
 //! `row_lengths` counts is computed, and is nobody's key. A sum over rows of a table reads them where they are (`bag.rs`),
-//! so a model of static embeddings writes nothing for a token.
+//! so a model of static embeddings writes nothing for a token. A product whose row is multiplied with 0 is not computed for that
+//! row (`gate.rs`), so a token costs the experts that were chosen for it.
 //!
 //! **Costs are counted in one place** (`cost.rs`). Profiles and the view of a graph use the same rule. `facts.rs`
 //! describes the nodes of a program without running it.
@@ -36,6 +37,7 @@ mod eval;
 mod executable;
 mod facts;
 mod fuse;
+mod gate;
 mod ledger;
 mod load;
 mod lower;

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::lower::Output;
 use crate::value::{HeadColumns, Weight};
 
 /// A node's place in the program.
@@ -334,6 +335,16 @@ pub enum Which {
     FromFirst(usize),
     /// Counted from the last, which is 0.
     FromLast(usize),
+}
+
+/// How often each node is read; outputs count as readers.
+pub(crate) fn readers(nodes: &[Node], outputs: &[Output]) -> Vec<usize> {
+    let mut readers = vec![0; nodes.len()];
+    let read = nodes.iter().flat_map(|node| node.op.inputs());
+    for NodeId(node) in read.chain(outputs.iter().map(|output| output.node)) {
+        readers[node] += 1;
+    }
+    readers
 }
 
 impl Binary {

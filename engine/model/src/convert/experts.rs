@@ -2,7 +2,8 @@
 //! (<https://arxiv.org/abs/2101.03961>; NomicBERT's: <https://arxiv.org/abs/2502.07972>).
 //!
 //! The graph computes every expert for every token, and multiplies what it gives with the token's weight for it, 0 where it was not
-//! chosen. Operators of ONNX's standard have no other way that leaves the tokens where they are.
+//! chosen. Operators of ONNX's standard have no other way that leaves the tokens where they are. An engine may leave out what is
+//! multiplied with 0.
 
 use isovec_engine::error::Result;
 use isovec_engine::onnx::proto::DataType;

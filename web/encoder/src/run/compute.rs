@@ -10,6 +10,7 @@ use isovec_kernels::{
     NormKind as Normed, OffsetBias, Scratch, Table, embed, reduce, softmax, sum_rows,
 };
 
+use super::gated::Chosen;
 use super::quantised::Quantised;
 use super::zip::{Walk, copy, select, zip};
 use super::{Run, activation, map, over_rows};
@@ -45,10 +46,12 @@ impl Run {
         let values = part.len();
         let result = match &step.node.op {
             Op::Linear(linear) => {
-                let mut quantised = std::mem::take(&mut self.quantised);
-                let result =
-                    self.linear(executable, step, linear, range, part, pool, &mut quantised);
-                self.quantised = quantised;
+                let mut kept = (
+                    std::mem::take(&mut self.quantised),
+                    std::mem::take(&mut self.chosen),
+                );
+                let result = self.linear(executable, step, linear, range, part, pool, &mut kept);
+                (self.quantised, self.chosen) = kept;
                 result
             }
             Op::Attention(attention) => {
@@ -64,11 +67,11 @@ impl Run {
 
     /// All of a node's values. They are there: nodes are computed in order, and kept until their
     /// last reader has run.
-    fn value(&self, NodeId(node): NodeId) -> &[f32] {
+    pub(super) fn value(&self, NodeId(node): NodeId) -> &[f32] {
         self.values[node].as_deref().unwrap_or_default()
     }
 
-    fn width(&self, NodeId(node): NodeId) -> usize {
+    pub(super) fn width(&self, NodeId(node): NodeId) -> usize {
         self.executable.steps[node].node.width
     }
 
@@ -84,7 +87,7 @@ impl Run {
         range: Range<usize>,
         out: &mut [f32],
         pool: &dyn Pool,
-        quantised: &mut Quantised,
+        (quantised, chosen): &mut (Quantised, Chosen),
     ) -> Result<()> {
         let matrix = &executable.weights.matrices[step.weight.unwrap_or_default()];
         let rows = |node: NodeId| {
@@ -100,22 +103,44 @@ impl Run {
             residual: linear.residual.map(rows),
             limits: None,
         };
-        let (x, width, m) = (rows(linear.x), step.node.width, range.len());
-        match matrix {
-            Matrix::F32(matrix) => executable.f32.run([m, matrix.k(), width], |kernel| {
+        let (x, width, k) = (rows(linear.x), step.node.width, matrix.k());
+        let of_f32 = |m, x, matrix, out: &mut [f32]| {
+            executable.f32.run([m, k, width], |kernel| {
                 gemm(kernel, m, x, matrix, &epilogue, out, width, pool)
-            }),
-            Matrix::Int8(matrix) => {
-                quantised
-                    .take(linear.x, range, x, matrix, pool)
-                    .and_then(|x| {
-                        executable.int8.run([m, matrix.k(), width], |kernel| {
-                            gemm_int8(kernel, x, matrix, &epilogue, out, width, pool)
-                        })
-                    })
+            })
+        };
+        let of_int8 = |m, x, matrix, out: &mut [f32]| {
+            executable.int8.run([m, k, width], |kernel| {
+                gemm_int8(kernel, x, matrix, &epilogue, out, width, pool)
+            })
+        };
+        let m = range.len();
+        let gate = step.gate.filter(|_| chosen.rows.len() < m);
+        let product = match (matrix, gate) {
+            (Matrix::F32(matrix), None) => of_f32(m, x, matrix, out),
+            (Matrix::Int8(matrix), None) => {
+                let x = quantised.take(linear.x, range, x, matrix, pool);
+                x.and_then(|x| of_int8(m, x, matrix, out))
             }
-        }
-        .map_err(|mismatch| broken(mismatch.to_string()))
+            (matrix, Some(gate)) => {
+                let m = chosen.rows.len();
+                chosen.gather(x, k);
+                chosen.out.resize(m * width, 0.0);
+                let x = Strided {
+                    values: &chosen.x,
+                    stride: k,
+                };
+                let product = match matrix {
+                    _ if m == 0 => Ok(()),
+                    Matrix::F32(matrix) => of_f32(m, x, matrix, &mut chosen.out),
+                    Matrix::Int8(matrix) => (chosen.quantised.quantise(m, x, matrix, pool))
+                        .and_then(|()| of_int8(m, &chosen.quantised, matrix, &mut chosen.out)),
+                };
+                chosen.scatter(width, gate, out);
+                product
+            }
+        };
+        product.map_err(|mismatch| broken(mismatch.to_string()))
     }
 
     fn attention(

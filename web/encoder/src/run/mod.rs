@@ -2,6 +2,7 @@
 
 mod batch;
 mod compute;
+mod gated;
 mod map;
 mod quantised;
 mod zip;
@@ -36,6 +37,7 @@ pub struct Run {
     out: Vec<f32>,
     scratch: Vec<isovec_kernels::Scratch>,
     quantised: quantised::Quantised,
+    chosen: gated::Chosen,
 }
 
 impl Run {
@@ -66,6 +68,7 @@ impl Run {
             out: Vec::new(),
             scratch: Vec::new(),
             quantised: quantised::Quantised::default(),
+            chosen: gated::Chosen::default(),
             executable,
         })
     }
@@ -94,12 +97,13 @@ impl Run {
         let each = cost(step, &executable, self.texts.longest().unwrap_or(1)).max(1);
         let most = budget.map_or(rows, |budget| (budget / each).max(1) as usize);
         let range = self.done..rows.min(self.texts.until(step, self.done, most));
+        let computed = self.choose(step, &range);
         let report = Stepped {
             operator: step.node.op.name(),
             inner: inner(step, &executable),
             width: step.node.width,
             rows: range.len(),
-            multiply_adds: each * range.len() as u64,
+            multiply_adds: each * computed as u64,
             bytes: (range.len() * step.node.width * size_of::<f32>()) as u64,
         };
         self.compute(&executable, step, range.clone(), pool)?;
