@@ -52,6 +52,14 @@ pub trait WeightSource: MaybeSend + MaybeSync + std::fmt::Debug {
     fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
         Box::pin(async move { sink.take(&self.read(index).await?) })
     }
+
+    /// The bytes of the matrix `[rows, columns]` at `index` the other way round, `[columns, rows]`, if that is how they are stored:
+    /// [`read`](Self::read) would turn them. Linear layers are stored so, and an engine that brings weights into an order of its own
+    /// takes either.
+    fn turned<'a>(&'a self, index: usize) -> Option<EngineFuture<'a, Bytes>> {
+        let _ = index;
+        None
+    }
 }
 
 /// Takes bytes as they come.

@@ -144,6 +144,31 @@ pub(crate) async fn small(
     Ok(known)
 }
 
+/// The bytes of a weight as they are stored, where that is the other way round and everybody who reads it takes it so: all of it, and
+/// as matrices.
+async fn turned(
+    bundle: &ModelBundle,
+    needed: &Needed,
+    index: usize,
+    is_taken: bool,
+) -> Result<Option<Bytes>> {
+    let info = &bundle.weights.weights()[index];
+    let is_all = |(_, weight): (usize, &Weight)| {
+        weight.shape == info.shape && !weight.transposed && weight.scale.is_none()
+    };
+    let fits = needed.matrices_of(index).all(is_all) && needed.tables_of(index).next().is_none();
+    let stored = match is_taken && fits {
+        true => bundle.weights.turned(index),
+        false => None,
+    };
+    let Some(stored) = stored else {
+        return Ok(None);
+    };
+    let bytes = stored.await?;
+    check_length(info, bytes.len())?;
+    Ok(Some(bytes))
+}
+
 /// Reads a weight, and checks its length.
 pub(crate) async fn read(bundle: &ModelBundle, index: usize) -> Result<Bytes> {
     let info = &bundle.weights.weights()[index];
@@ -476,6 +501,10 @@ impl TakeWeights for Packing {
         self.tables[place] = Some(table);
         Ok(())
     }
+
+    fn takes_turned(&self) -> bool {
+        true
+    }
 }
 
 /// Reads all weights that are needed, one at a time.
@@ -506,7 +535,20 @@ pub(crate) async fn read_all(
             .tables_of(index)
             .map(|(place, weight)| Ok((place, TableReader::new(info, weight)?)))
             .collect::<Result<Vec<_>>>()?;
-        if needed.matrices_of(index).next().is_some() {
+        if let Some(bytes) = turned(bundle, needed, index, taker.takes_turned()).await? {
+            for (place, weight) in needed.matrices_of(index) {
+                let weight = Weight {
+                    transposed: !weight.transposed,
+                    ..weight.clone()
+                };
+                let matrix = StoredMatrix::Weight {
+                    info,
+                    weight: &weight,
+                    bytes: &bytes,
+                };
+                taker.matrix(place, &matrix)?;
+            }
+        } else if needed.matrices_of(index).next().is_some() {
             let bytes = read(bundle, index).await?;
             for (place, weight) in needed.matrices_of(index) {
                 let matrix = StoredMatrix::Weight {

@@ -54,6 +54,11 @@ pub trait TakeWeights: MaybeSend {
     /// # Errors
     /// Whatever ends the reading.
     fn table(&mut self, place: usize, table: StoredTable) -> Result<()>;
+
+    /// Whether a matrix costs no more where its bytes are those of the transposed one.
+    fn takes_turned(&self) -> bool {
+        false
+    }
 }
 
 impl Program {

@@ -105,4 +105,8 @@ impl WeightSource for Selected {
     fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
         self.inner.read_pieces(self.indices[index], sink)
     }
+
+    fn turned<'a>(&'a self, index: usize) -> Option<EngineFuture<'a, Bytes>> {
+        self.inner.turned(self.indices[index])
+    }
 }

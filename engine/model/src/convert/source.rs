@@ -180,18 +180,12 @@ impl ConvertedWeights {
                 Ok(bytes_of(&widened(tensor, source.dtype, &data)?))
             }
             Recipe::Transposed { tensor, rows } => {
-                let source = self.source(tensor)?;
-                // The axes of a convolution's kernel are one, as its patches are.
-                let columns = source.shape.iter().skip(1).product::<usize>();
-                let data = part_of(tensor, source, rows.start * columns..rows.end * columns)?;
-                if source.dtype == SourceDType::F32 {
-                    // Nearly all of most checkpoints: bytes are moved once, and stay bytes.
-                    let (values, _) = data.as_chunks::<4>();
-                    let moved = transposed(values, rows.len(), columns);
-                    return Ok(moved.into_flattened().into());
-                }
-                let values = widened(tensor, source.dtype, &data)?;
-                Ok(bytes_of(&transposed(&values, rows.len(), columns)))
+                // Bytes are moved once, and stay bytes.
+                let data = self.rows(tensor, rows)?;
+                let (values, _) = data.as_chunks::<4>();
+                let columns = values.len() / rows.len().max(1);
+                let moved = transposed(values, rows.len(), columns);
+                Ok(moved.into_flattened().into())
             }
             Recipe::RowLess { tensor, row, less } => {
                 let source = self.source(tensor)?;
@@ -304,6 +298,18 @@ impl ConvertedWeights {
         }
     }
 
+    /// Rows of a matrix as they are, in f32.
+    fn rows(&self, tensor: &str, rows: &Range<usize>) -> Result<Bytes> {
+        let source = self.source(tensor)?;
+        // The axes of a convolution's kernel are one, as its patches are.
+        let columns = source.shape.iter().skip(1).product::<usize>();
+        let data = part_of(tensor, source, rows.start * columns..rows.end * columns)?;
+        match source.dtype {
+            SourceDType::F32 => Ok(data),
+            dtype => Ok(bytes_of(&widened(tensor, dtype, &data)?)),
+        }
+    }
+
     /// A tensor as it is, in f32, piece by piece: tables of words are half of some models.
     fn copy_pieces(&self, tensor: &str, sink: &mut dyn Sink) -> Result<()> {
         let source = self.source(tensor)?;
@@ -351,6 +357,14 @@ impl WeightSource for ConvertedWeights {
                 _ => sink.take(&self.read(index).await?),
             }
         })
+    }
+
+    fn turned<'a>(&'a self, index: usize) -> Option<EngineFuture<'a, Bytes>> {
+        let Some(Recipe::Transposed { tensor, rows }) = self.recipes.get(index) else {
+            return None;
+        };
+        let data = self.rows(tensor, rows);
+        Some(Box::pin(async move { data }))
     }
 }
 

@@ -170,6 +170,13 @@ impl WeightSource for Reformed {
         Box::pin(self.make(&self.forms[index]))
     }
 
+    fn turned<'a>(&'a self, index: usize) -> Option<EngineFuture<'a, Bytes>> {
+        match self.forms[index] {
+            Form::Same(weight) => self.source.turned(weight),
+            _ => None,
+        }
+    }
+
     fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
         let form = &self.forms[index];
         match form {

@@ -280,6 +280,10 @@ impl Packer {
             self.begun_len = 0;
             self.take(&whole[..size]);
         }
+        if self.order == Order::Columns && self.taken == 0 && bytes.len() == missing {
+            self.take_columns(bytes);
+            return Ok(());
+        }
         let (whole, rest) = bytes.split_at(bytes.len() / size * size);
         self.take(whole);
         self.begin(rest);
@@ -290,6 +294,44 @@ impl Packer {
     fn begin(&mut self, bytes: &[u8]) {
         self.begun[self.begun_len..self.begun_len + bytes.len()].copy_from_slice(bytes);
         self.begun_len += bytes.len();
+    }
+
+    /// Packs all values of columns that are one after another.
+    fn take_columns(&mut self, bytes: &[u8]) {
+        let stored = self.stored;
+        match stored {
+            Stored::F32 => self.place_columns(bytes.as_chunks().0, |&bytes| stored.read(bytes)),
+            Stored::F16 | Stored::Bf16 => {
+                self.place_columns(bytes.as_chunks().0, |&[a, b]| stored.read([a, b, 0, 0]));
+            }
+        }
+    }
+
+    /// Panel by panel, so many rows of it at a time that they stay in the nearest cache: a value's place is a panel's width from that
+    /// of the next one of its column.
+    fn place_columns<T>(&mut self, columns: &[T], read: impl Fn(&T) -> f32) {
+        /// As many values of 4 bytes as a cache line holds.
+        const ROWS: usize = 16;
+        let (k, panel) = (self.packed.k, self.packed.panel);
+        if k == 0 {
+            return;
+        }
+        let panels = self
+            .packed
+            .values
+            .as_mut_slice()
+            .chunks_exact_mut(k * panel);
+        for (packed, columns) in panels.zip(columns.chunks(k * panel)) {
+            for (block, packed) in packed.chunks_mut(ROWS * panel).enumerate() {
+                for (at, column) in columns.chunks_exact(k).enumerate() {
+                    let values = &column[block * ROWS..];
+                    for (step, value) in packed.chunks_exact_mut(panel).zip(values) {
+                        step[at] = read(value);
+                    }
+                }
+            }
+        }
+        self.taken = columns.len();
     }
 
     /// Packs whole values, which are known to fit.
