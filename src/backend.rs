@@ -16,7 +16,7 @@ cfg_if! {
         mod web;
         #[cfg(feature = "webgpu")]
         use web::executor;
-        pub(crate) use web::{in_slices, offload, portable, spawn};
+        pub(crate) use web::{identities, in_slices, offload, portable, spawn};
 
         /// What users see of it.
         pub(crate) mod target_api {
@@ -35,7 +35,7 @@ cfg_if! {
         pub mod blocking;
         #[cfg(feature = "webgpu")]
         use native::executor;
-        pub(crate) use native::{cache_dir, in_slices, in_slices_blocking, offload, portable, spawn, wait};
+        pub(crate) use native::{cache_dir, identities, in_slices, in_slices_blocking, offload, portable, spawn, wait};
 
         /// What users see of it.
         pub(crate) mod target_api {

@@ -177,6 +177,10 @@ pub(crate) struct KnobArgs {
     /// Use only what is in the cache.
     #[arg(long)]
     pub(crate) offline: bool,
+
+    /// Hash the weights, also where files that did not change were hashed before.
+    #[arg(long)]
+    pub(crate) verify: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -129,6 +129,9 @@ impl KnobArgs {
         if self.offline {
             config = config.with_offline(true);
         }
+        if self.verify {
+            config = config.with_verify(true);
+        }
         config.build().map_err(|error| self.failed(error))
     }
 

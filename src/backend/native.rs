@@ -14,6 +14,7 @@ use isovec_web::executor::Executor;
 use isovec_web::executor::threads::Threads;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
+use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
 
 /// Texts that are worked on between two looks at the cancellation.
@@ -38,6 +39,14 @@ pub fn cache_dir() -> Option<PathBuf> {
     match std::env::var_os("ISOVEC_CACHE").filter(|folder| !folder.is_empty()) {
         Some(folder) => std::path::absolute(folder).ok(),
         None => Some(dirs::cache_dir()?.join("isovec")),
+    }
+}
+
+/// Where hashes of weights are kept; `None` where they are taken at every load.
+pub(crate) fn identities(config: &EmbeddingConfig) -> Option<PathBuf> {
+    match config.model.verify {
+        Some(true) => None,
+        _ => Some(cache_dir()?.join("identities")),
     }
 }
 

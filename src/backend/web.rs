@@ -10,6 +10,7 @@ use isovec_web::Portable;
 use isovec_web::executor::Executor;
 use isovec_web::executor::event_loop::EventLoop;
 
+use crate::config::EmbeddingConfig;
 use crate::error::Result;
 
 /// Texts that are worked on between two looks at the clock and the cancellation.
@@ -28,6 +29,11 @@ pub(crate) fn portable() -> Arc<dyn EngineFactory> {
 /// The folder where set-up keeps models and ONNX Runtime: the variable `ISOVEC_CACHE`, else the
 /// platform's folder for caches + `isovec`. `None` where none is known, as in browsers.
 pub fn cache_dir() -> Option<PathBuf> {
+    None
+}
+
+/// Where hashes of weights are kept: nowhere.
+pub(crate) fn identities(_: &EmbeddingConfig) -> Option<PathBuf> {
     None
 }
 

@@ -245,6 +245,13 @@ impl EmbeddingConfig {
         self
     }
 
+    /// Sets whether the weights are hashed at every load.
+    #[must_use]
+    pub fn with_verify(mut self, on: bool) -> Self {
+        self.model.verify = Some(on);
+        self
+    }
+
     /// Sets whether the model's file is mapped instead of read.
     #[must_use]
     pub fn with_mmap(mut self, on: bool) -> Self {

@@ -237,6 +237,9 @@ pub struct ModelConfig {
     pub onnx_file: Option<String>,
     /// How the weights are stored. `None`: as in the chosen file.
     pub dtype: Option<Dtype>,
+    /// Hash the weights at every load. Else the hash of a checkpoint is kept in isovec's cache, and taken from there while its files
+    /// are of the same size, time and place on the disk. `None`: false.
+    pub verify: Option<bool>,
 }
 
 impl EmbeddingConfig {

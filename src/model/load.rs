@@ -166,6 +166,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
     let (source, hub) = resolve(source, &config, &watch).await?.split();
     cancel.check()?;
     watch.report(Progress::Reading);
+    let has_files = !matches!(source, ModelSource::Contents { .. });
     let (asked, stop) = (config.clone(), cancel.clone());
     let (prepared, mut reader) = backend::offload("reading the model", async move {
         let purpose = Purpose {
@@ -381,6 +382,16 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
         "the default, for large files that the source has on disk",
     );
 
+    let is_onnx = bundle.model_file.ends_with(".onnx");
+    let verifies = !has_files || is_onnx || backend::identities(&config).is_none();
+    let asked = config.model.verify;
+    let why = match verifies {
+        _ if asked == Some(verifies) => "the configuration",
+        true => "hashes are kept of checkpoints in files, where there is a cache",
+        false => "the default: files that did not change are hashed once",
+    };
+    effective.note("model.verify", asked.as_ref(), verifies, why);
+
     let options = json::text(&config.runtime.providers.options);
     let scope = Scope::of(&fingerprint, &bundle.graph, &engines, &effective, &options);
     let width = match output {
@@ -470,6 +481,7 @@ pub(crate) fn open(
         onnx_file: config.model.onnx_file.clone(),
         smallest: config.model.dtype == Some(Dtype::Auto),
         read_into_memory: config.runtime.memory.mmap == Some(false),
+        identities: backend::identities(config),
     };
     let mut budget = Budget::for_files(0).with_cancel(cancel);
     Ok(match source {

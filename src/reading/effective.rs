@@ -25,6 +25,9 @@ pub(super) fn of(config: &EmbeddingConfig, detector: &Network, file: &str) -> Ef
         config.runtime.memory.mmap.unwrap_or(true),
         "the default, for large files that the source has on disk",
     );
+    let asked = config.model.verify;
+    let why = "hashes are kept of checkpoints, and these are ONNX files";
+    effective.note("model.verify", asked.as_ref(), true, why);
     note_unused(&mut effective, config);
     effective
 }

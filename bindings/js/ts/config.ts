@@ -195,6 +195,11 @@ export interface ModelConfig {
    * of a family that isovec converts, else ONNX.
    */
   onnxFile?: string;
+  /**
+   * Hash the weights at every load. Else the hash of a checkpoint is kept in isovec's cache, and taken from there while its files
+   * are of the same size, time and place on the disk. Default: false.
+   */
+  verify?: boolean;
 }
 
 /** The providers that an engine may use. */

@@ -1,4 +1,4 @@
-//! Tests of the embedding cache that processes share.
+//! Tests of what processes share by files: vectors, and hashes of weights.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -113,4 +113,34 @@ fn processes_that_make_room_at_the_same_time_keep_the_bound_and_their_vectors() 
         .map(|file| file.metadata().map_or(0, |about| about.len()))
         .sum();
     assert!(bytes > 0 && bytes <= disk, "{bytes}");
+}
+
+/// What `info` says of the model, its cache in a folder.
+#[cfg(unix)] // Elsewhere nothing tells that a file is the same.
+fn info(cache: &Path, more: &[&str]) -> Value {
+    let mut command = crate::isovec(&["info", "--json", "--engine", "portable"]);
+    let output = command.args(more).env("ISOVEC_CACHE", cache).assert();
+    serde_json::from_slice(&output.success().get_output().stdout).expect("JSON")
+}
+
+#[test]
+#[cfg(unix)]
+fn weights_are_hashed_once_and_again_where_that_is_asked_for() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let weights = |info: &Value| info["fingerprint"]["identity"]["weights"].to_string();
+    let own = info(cache.path(), &[]);
+    assert_eq!(crate::used(&own, "model.verify"), "\"false\"");
+    let kept = fs::read_dir(cache.path().join("identities")).expect("kept");
+    let kept: Vec<PathBuf> = kept.map(|entry| entry.expect("an entry").path()).collect();
+    let [entry] = &kept[..] else {
+        panic!("{kept:?}");
+    };
+    let text = fs::read_to_string(entry).expect("text");
+    let hash = text.lines().nth(1).expect("a hash");
+    let other = hash.chars().rev().collect::<String>();
+    fs::write(entry, text.replace(hash, &other)).expect("written");
+    assert!(weights(&info(cache.path(), &[])).contains(&other));
+    let verified = info(cache.path(), &["--verify"]);
+    assert_eq!(weights(&verified), weights(&own));
+    assert_eq!(crate::used(&verified, "model.verify"), "\"true\"");
 }

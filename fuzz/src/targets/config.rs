@@ -167,6 +167,7 @@ const KEYS: &[&str] = &[
     "cache_dir",
     "onnx_file",
     "dtype",
+    "verify",
     "disk",
     "folder_",
 ];

@@ -131,7 +131,8 @@ pub fn from_contents_within(
 }
 
 fn load(files: Files, options: &BundleOptions, budget: &mut Budget) -> Result<ModelBundle> {
-    let files = &files.mapped(!options.read_into_memory);
+    let files = files.mapped(!options.read_into_memory);
+    let files = &files.remembering(options.identities.clone());
     // A named file may lie deeper than the list reaches.
     if let Some(name) = &options.onnx_file {
         return load_onnx(files, name, budget);
@@ -325,10 +326,15 @@ fn load_safetensors(
     }
     let pixels = files.read(PREPROCESSOR)?.unwrap_or_default();
     let converted = convert_within(&config, &pixels, Arc::clone(&tensors), wanted, budget)?;
+    let parts: Vec<&str> = match chosen {
+        Weights::Shards { tensors, .. } => shards_of(tensors).into_keys().collect(),
+        _ => vec![name],
+    };
+    let identity = files.identity(&parts, || tensors.identity_within(budget))?;
     Ok(ModelBundle {
         graph: converted.graph,
         weights: converted.weights,
-        identity: tensors.identity_within(budget)?,
+        identity,
         files: side,
         model_file: name.to_owned(),
         origin: files.origin.clone(),

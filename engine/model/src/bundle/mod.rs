@@ -4,6 +4,7 @@ mod files;
 mod load;
 mod mapped;
 mod prune;
+mod remembered;
 mod rows;
 mod told;
 
@@ -19,6 +20,8 @@ pub use prune::prune;
 pub use rows::{RowMixer, row_mixer};
 pub use told::next_told;
 
+use std::path::PathBuf;
+
 use crate::convert::Half;
 
 /// How a bundle is put together.
@@ -32,6 +35,8 @@ pub struct BundleOptions {
     /// Read large files into memory instead of mapping them: for file systems whose files change
     /// or go away while a model is in use.
     pub read_into_memory: bool,
+    /// A folder where hashes of checkpoints are kept, so that the same files are not hashed at every load. `None`: they are.
+    pub identities: Option<PathBuf>,
     /// Which half of a checkpoint that has two is converted.
     pub half: Half,
     /// Whether the layers that score the words of the vocabulary are converted too. They are not where `sparse_linear.pt` weighs

@@ -7,6 +7,8 @@ mod elsewhere;
 mod everywhere;
 mod external_data;
 mod folders;
+#[cfg(unix)] // Elsewhere nothing tells that a file is the same.
+mod identities;
 #[cfg(target_os = "linux")] // What is in memory of a mapping is asked of /proc.
 mod mapped;
 mod onnx_bad_input;

@@ -104,42 +104,42 @@ impl Run {
             limits: None,
         };
         let (x, width, k) = (rows(linear.x), step.node.width, matrix.k());
-        let of_f32 = |m, x, matrix, out: &mut [f32]| {
-            executable.f32.run([m, k, width], |kernel| {
-                gemm(kernel, m, x, matrix, &epilogue, out, width, pool)
-            })
-        };
-        let of_int8 = |m, x, matrix, out: &mut [f32]| {
-            executable.int8.run([m, k, width], |kernel| {
-                gemm_int8(kernel, x, matrix, &epilogue, out, width, pool)
-            })
-        };
-        let m = range.len();
-        let gate = step.gate.filter(|_| chosen.rows.len() < m);
-        let product = match (matrix, gate) {
-            (Matrix::F32(matrix), None) => of_f32(m, x, matrix, out),
-            (Matrix::Int8(matrix), None) => {
-                let x = quantised.take(linear.x, range, x, matrix, pool);
-                x.and_then(|x| of_int8(m, x, matrix, out))
-            }
-            (matrix, Some(gate)) => {
-                let m = chosen.rows.len();
-                chosen.gather(x, k);
-                chosen.out.resize(m * width, 0.0);
-                let x = Strided {
-                    values: &chosen.x,
-                    stride: k,
-                };
-                let product = match matrix {
-                    _ if m == 0 => Ok(()),
-                    Matrix::F32(matrix) => of_f32(m, x, matrix, &mut chosen.out),
-                    Matrix::Int8(matrix) => (chosen.quantised.quantise(m, x, matrix, pool))
-                        .and_then(|()| of_int8(m, &chosen.quantised, matrix, &mut chosen.out)),
-                };
-                chosen.scatter(width, gate, out);
-                product
+        let gate = step.gate.filter(|_| chosen.rows.len() < range.len());
+        if gate.is_some() {
+            chosen.gather(x, k);
+            chosen.out.resize(chosen.rows.len() * width, 0.0);
+        }
+        let (m, x, into) = match gate {
+            None => (range.len(), x, &mut *out),
+            Some(_) => {
+                let values = &chosen.x;
+                let x = Strided { values, stride: k };
+                (chosen.rows.len(), x, &mut chosen.out[..])
             }
         };
+        let product = match matrix {
+            _ if m == 0 => Ok(()),
+            Matrix::F32(matrix) => executable.f32.run([m, k, width], |kernel| {
+                gemm(kernel, m, x, matrix, &epilogue, into, width, pool)
+            }),
+            Matrix::Int8(matrix) => {
+                let x = match gate {
+                    None => quantised.take(linear.x, range, x, matrix, pool),
+                    Some(_) => {
+                        let taken = chosen.quantised.quantise(m, x, matrix, pool);
+                        taken.map(|()| &chosen.quantised)
+                    }
+                };
+                x.and_then(|x| {
+                    executable.int8.run([m, k, width], |kernel| {
+                        gemm_int8(kernel, x, matrix, &epilogue, into, width, pool)
+                    })
+                })
+            }
+        };
+        if let Some(gate) = gate {
+            chosen.scatter(width, gate, out);
+        }
         product.map_err(|mismatch| broken(mismatch.to_string()))
     }
 

@@ -280,8 +280,9 @@ impl Packer {
             self.begun_len = 0;
             self.take(&whole[..size]);
         }
-        if self.order == Order::Columns && self.taken == 0 && bytes.len() == missing {
-            self.take_columns(bytes);
+        let is_whole = self.taken == 0 && bytes.len() == missing;
+        if is_whole && self.order == Order::Columns && self.stored == Stored::F32 {
+            self.take_columns(bytes.as_chunks().0);
             return Ok(());
         }
         let (whole, rest) = bytes.split_at(bytes.len() / size * size);
@@ -296,20 +297,9 @@ impl Packer {
         self.begun_len += bytes.len();
     }
 
-    /// Packs all values of columns that are one after another.
-    fn take_columns(&mut self, bytes: &[u8]) {
-        let stored = self.stored;
-        match stored {
-            Stored::F32 => self.place_columns(bytes.as_chunks().0, |&bytes| stored.read(bytes)),
-            Stored::F16 | Stored::Bf16 => {
-                self.place_columns(bytes.as_chunks().0, |&[a, b]| stored.read([a, b, 0, 0]));
-            }
-        }
-    }
-
-    /// Panel by panel, so many rows of it at a time that they stay in the nearest cache: a value's place is a panel's width from that
-    /// of the next one of its column.
-    fn place_columns<T>(&mut self, columns: &[T], read: impl Fn(&T) -> f32) {
+    /// Packs all columns, panel by panel, so many rows of it at a time that they stay in the nearest cache: a value's place is a
+    /// panel's width from that of the next one of its column.
+    fn take_columns(&mut self, columns: &[[u8; 4]]) {
         /// As many values of 4 bytes as a cache line holds.
         const ROWS: usize = 16;
         let (k, panel) = (self.packed.k, self.packed.panel);
@@ -326,7 +316,7 @@ impl Packer {
                 for (at, column) in columns.chunks_exact(k).enumerate() {
                     let values = &column[block * ROWS..];
                     for (step, value) in packed.chunks_exact_mut(panel).zip(values) {
-                        step[at] = read(value);
+                        step[at] = f32::from_le_bytes(*value);
                     }
                 }
             }
