@@ -141,6 +141,19 @@ function keepOut(dist) {
   if (found !== 2) throw new Error(`${found} imports of an address that is no text; the package has two`);
 }
 
+/**
+ * Empties the lines of comments in the sources that debuggers show: types have the words for users, and the tarball is 1 % smaller.
+ * Lines keep their numbers.
+ */
+function withoutComments(dist) {
+  const COMMENTS = /^[ \t]*(?:\/\*(?:(?!\*\/)[\s\S])*\*\/|\/\/.*)[ \t]*$/gm;
+  for (const file of readdirSync(dist).filter((name) => name.endsWith(".js.map"))) {
+    const map = JSON.parse(readFileSync(join(dist, file), "utf8"));
+    map.sourcesContent = map.sourcesContent.map((source) => source.replace(COMMENTS, (comment) => comment.replace(/.+/g, "")));
+    writeFileSync(join(dist, file), JSON.stringify(map));
+  }
+}
+
 /** Removes the types that no entry's types name: nobody can import them. */
 function dropUnnamedTypes(dist) {
   const named = new Set();
@@ -183,4 +196,5 @@ await build({
   define: { ISOVEC_VERSION: JSON.stringify(JSON.parse(readFileSync(join(js, "package.json"), "utf8")).version) },
 });
 keepOut(join(js, "dist"));
+withoutComments(join(js, "dist"));
 for (const license of ["LICENSE-MIT", "LICENSE-APACHE"]) copyFileSync(join(root, license), join(js, license));

@@ -89,6 +89,13 @@ test("sources are there for debuggers", () => {
     const map = JSON.parse(readFileSync(join(js, `${script}.map`), "utf8"));
     assert.ok(files.includes(`${script}.map`), script);
     assert.ok(map.sourcesContent.length === map.sources.length && map.sourcesContent.every(Boolean), script);
+    // Code stands on the lines on which it was written.
+    for (const [at, source] of map.sources.entries()) {
+      const written = readFileSync(join(js, "dist", source), "utf8").split("\n");
+      const shown = map.sourcesContent[at].split("\n");
+      assert.equal(shown.length, written.length, source);
+      for (const [line, text] of shown.entries()) assert.ok(text === written[line] || (text === "" && /^\s*(\/\/|\/\*|\*)/.test(written[line])), `${source}:${line + 1}`);
+    }
   }
 });
 

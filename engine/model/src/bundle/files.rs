@@ -1,7 +1,6 @@
 //! The files of a bundle before any of them is understood: a folder, files named one by one, or
 //! contents. Names are paths inside the bundle with `/` between folders.
 
-use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -10,10 +9,9 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use isovec_engine::content::Content;
 use isovec_engine::error::{EngineError, Result};
-use isovec_engine::weights::WeightsIdentity;
 
 use super::mapped::Mapped;
-use super::remembered::{self, Stamp};
+use super::remembered::Identities;
 use crate::onnx::read::{External, inside};
 
 /// Files of at least this many bytes are mapped instead of read.
@@ -29,10 +27,8 @@ pub(super) struct Files {
     pub(super) origin: String,
     /// Whether large files are mapped.
     maps: bool,
-    /// Where hashes of weights are kept.
-    identities: Option<PathBuf>,
-    /// The states of files that were opened, where they can be told.
-    stamps: RefCell<BTreeMap<String, Option<Stamp>>>,
+    /// The hashes of weights that are kept.
+    pub(super) identities: Identities,
     place: Place,
 }
 
@@ -70,8 +66,7 @@ impl Files {
         Ok(Self {
             origin: root.display().to_string(),
             maps: true,
-            identities: None,
-            stamps: RefCell::default(),
+            identities: Identities::default(),
             place: Place::Folder {
                 within: within(&root)?,
                 root,
@@ -92,8 +87,7 @@ impl Files {
         Self {
             origin,
             maps: true,
-            identities: None,
-            stamps: RefCell::default(),
+            identities: Identities::default(),
             place: Place::Named(files),
         }
     }
@@ -106,7 +100,7 @@ impl Files {
 
     /// The same, the hashes of their weights kept in a folder.
     pub(super) fn remembering(mut self, identities: Option<PathBuf>) -> Self {
-        self.identities = identities;
+        self.identities = Identities::kept_in(identities);
         self
     }
 
@@ -115,8 +109,7 @@ impl Files {
         Self {
             origin: origin.to_owned(),
             maps: true,
-            identities: None,
-            stamps: RefCell::default(),
+            identities: Identities::default(),
             place: Place::Contents(files),
         }
     }
@@ -202,31 +195,24 @@ impl Files {
         Ok(External::Found(self.open_at(name, &path)?))
     }
 
-    /// Opens a file, and remembers its state.
+    /// A file's contents, mapped where it is large and the file system can.
     fn open_at(&self, name: &str, path: &Path) -> Result<Content> {
-        let (content, stamp) = read(path, self.maps)?;
-        self.stamps.borrow_mut().insert(name.to_owned(), stamp);
-        Ok(content)
-    }
-
-    /// The hash of the weights in files that were opened: the one that is kept of their states, or else that of `hash`.
-    ///
-    /// # Errors
-    /// Those of `hash`.
-    pub(super) fn identity(
-        &self,
-        names: &[&str],
-        hash: impl FnOnce() -> Result<WeightsIdentity>,
-    ) -> Result<WeightsIdentity> {
-        let stamps = self.stamps.borrow();
-        let stamp = |name: &&str| Some(((*name).to_owned(), stamps.get(*name)?.clone()?));
-        let files: Option<Vec<_>> = names.iter().map(stamp).collect();
-        match (&self.identities, files) {
-            (Some(folder), Some(files)) if !files.is_empty() => {
-                remembered::identity(folder, &files, hash)
-            }
-            _ => hash(),
+        let failed = |error| EngineError::io(path, error);
+        let metadata = fs::metadata(path).map_err(failed)?;
+        if !metadata.is_file() {
+            return Err(failed(io::Error::other("it is not a regular file")));
         }
+        let mut file = File::open(path).map_err(failed)?;
+        self.identities.opened(name, &file);
+        if self.maps
+            && metadata.len() >= MAP_MIN_BYTES
+            && let Ok(mapped) = Mapped::new(&file)
+        {
+            return Ok(Content::elsewhere(mapped));
+        }
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).map_err(failed)?;
+        Ok(bytes.into())
     }
 }
 
@@ -317,25 +303,4 @@ fn list(folder: &Path, prefix: &str, into: &mut BTreeMap<String, PathBuf>) -> Re
         }
     }
     Ok(())
-}
-
-/// A file's contents, mapped where it is large and the file system can.
-fn read(path: &Path, maps: bool) -> Result<(Content, Option<Stamp>)> {
-    let failed = |error| EngineError::io(path, error);
-    let metadata = fs::metadata(path).map_err(failed)?;
-    if !metadata.is_file() {
-        return Err(failed(io::Error::other("it is not a regular file")));
-    }
-    let mut file = File::open(path).map_err(failed)?;
-    // Before its content, which may change.
-    let stamp = Stamp::of(&file);
-    if maps
-        && metadata.len() >= MAP_MIN_BYTES
-        && let Ok(mapped) = Mapped::new(&file)
-    {
-        return Ok((Content::elsewhere(mapped), stamp));
-    }
-    let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).map_err(failed)?;
-    Ok((bytes.into(), stamp))
 }

@@ -330,7 +330,8 @@ fn load_safetensors(
         Weights::Shards { tensors, .. } => shards_of(tensors).into_keys().collect(),
         _ => vec![name],
     };
-    let identity = files.identity(&parts, || tensors.identity_within(budget))?;
+    let hash = || tensors.identity_within(budget);
+    let identity = files.identities.identity(&parts, hash)?;
     Ok(ModelBundle {
         graph: converted.graph,
         weights: converted.weights,

@@ -4,6 +4,10 @@ mod files;
 mod load;
 mod mapped;
 mod prune;
+#[cfg(unix)]
+mod remembered;
+#[cfg(not(unix))]
+#[path = "hashed.rs"]
 mod remembered;
 mod rows;
 mod told;

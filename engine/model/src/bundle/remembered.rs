@@ -4,8 +4,11 @@
 //! the device and the inode, the size, and when content and inode changed last. A program can set the first of these times, the
 //! second only the system.
 
+use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::path::Path;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use isovec_engine::error::Result;
@@ -15,18 +18,77 @@ use isovec_engine::weights::WeightsIdentity;
 const FORM: &str = "isovec identity 1";
 
 /// A file that changed less long ago may change again without another time: clocks of file systems tick as slowly as that.
-#[cfg_attr(not(unix), allow(dead_code))]
 const SETTLED: Duration = Duration::from_secs(2);
+
+/// The hashes that a folder keeps, and the states of a bundle's files.
+#[derive(Debug, Default)]
+pub(super) struct Identities {
+    folder: Option<PathBuf>,
+    /// Of files that were opened, where they can be told.
+    stamps: RefCell<BTreeMap<String, Option<Stamp>>>,
+}
 
 /// A state of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Stamp(String);
+struct Stamp(String);
+
+impl Identities {
+    /// Those that a folder keeps; without one there are none.
+    pub(super) fn kept_in(folder: Option<PathBuf>) -> Self {
+        Self {
+            folder,
+            ..Self::default()
+        }
+    }
+
+    /// Notes the state of a file that is opened, before its content is looked at.
+    pub(super) fn opened(&self, name: &str, file: &File) {
+        let stamp = self.folder.as_ref().and_then(|_| Stamp::of(file));
+        self.stamps.borrow_mut().insert(name.to_owned(), stamp);
+    }
+
+    /// The hash of the weights in opened files of these names: the one that is kept of their states, or else that of `hash`, which is
+    /// then kept.
+    ///
+    /// # Errors
+    /// Those of `hash`.
+    pub(super) fn identity(
+        &self,
+        names: &[&str],
+        hash: impl FnOnce() -> Result<WeightsIdentity>,
+    ) -> Result<WeightsIdentity> {
+        let place = self.place(names);
+        let known = place
+            .as_deref()
+            .and_then(|place| fs::read_to_string(place).ok());
+        if let Some(known) = known.and_then(parse) {
+            return Ok(known);
+        }
+        let identity = hash()?;
+        if let Some(place) = place {
+            // Who starts next hashes again where this fails.
+            let _ = keep(&place, &identity);
+        }
+        Ok(identity)
+    }
+
+    /// Where the hash of files of these names is kept, if all of their states can be told.
+    fn place(&self, names: &[&str]) -> Option<PathBuf> {
+        let folder = self.folder.as_ref()?;
+        let stamps = self.stamps.borrow();
+        let mut name = blake3::Hasher::new();
+        name.update(FORM.as_bytes());
+        for file in names {
+            let Stamp(stamp) = stamps.get(*file)?.as_ref()?;
+            name.update(format!("\n{}:{file}\n{stamp}", file.len()).as_bytes());
+        }
+        Some(folder.join(name.finalize().to_hex().as_str()))
+    }
+}
 
 impl Stamp {
     /// Of an open file. Nothing where the system does not say enough, and for a file that has just changed.
-    #[cfg(unix)]
-    pub(super) fn of(file: &File) -> Option<Self> {
-        use std::os::unix::fs::MetadataExt as _;
+    fn of(file: &File) -> Option<Self> {
         let file = file.metadata().ok()?;
         let changed = Duration::new(file.ctime().try_into().ok()?, file.ctime_nsec() as u32);
         is_settled(changed, SystemTime::now()).then(|| {
@@ -42,39 +104,13 @@ impl Stamp {
             ))
         })
     }
-
-    #[cfg(not(unix))]
-    pub(super) fn of(_: &File) -> Option<Self> {
-        None
-    }
 }
 
 /// Whether a file that changed at a time since 1970 has had that state for long enough.
-#[cfg_attr(not(unix), allow(dead_code))]
 fn is_settled(changed: Duration, now: SystemTime) -> bool {
-    let since = now.duration_since(SystemTime::UNIX_EPOCH + changed);
-    since.is_ok_and(|since| since >= SETTLED)
-}
-
-/// The hash of the weights in files of these names and states: the one that `folder` keeps, or else that of `hash`, which is then kept.
-pub(super) fn identity(
-    folder: &Path,
-    files: &[(String, Stamp)],
-    hash: impl FnOnce() -> Result<WeightsIdentity>,
-) -> Result<WeightsIdentity> {
-    let mut name = blake3::Hasher::new();
-    name.update(FORM.as_bytes());
-    for (file, Stamp(stamp)) in files {
-        name.update(format!("\n{}:{file}\n{stamp}", file.len()).as_bytes());
-    }
-    let place = folder.join(name.finalize().to_hex().as_str());
-    if let Some(known) = fs::read_to_string(&place).ok().and_then(parse) {
-        return Ok(known);
-    }
-    let identity = hash()?;
-    // Who starts next hashes again where this fails.
-    let _ = keep(folder, &place, &identity);
-    Ok(identity)
+    let changed = SystemTime::UNIX_EPOCH.checked_add(changed);
+    let since = changed.and_then(|changed| now.duration_since(changed).ok());
+    since.is_some_and(|since| since >= SETTLED)
 }
 
 /// What was kept, if it is whole.
@@ -89,8 +125,8 @@ fn parse(text: String) -> Option<WeightsIdentity> {
 }
 
 /// Written whole or not at all: several programs may start at the same time.
-fn keep(folder: &Path, place: &Path, identity: &WeightsIdentity) -> std::io::Result<()> {
-    fs::create_dir_all(folder)?;
+fn keep(place: &Path, identity: &WeightsIdentity) -> std::io::Result<()> {
+    fs::create_dir_all(place.parent().unwrap_or(place))?;
     let own = place.with_extension(std::process::id().to_string());
     fs::write(&own, format!("{FORM}\n{}\n", identity.0))?;
     fs::rename(&own, place).inspect_err(|_| drop(fs::remove_file(&own)))
@@ -104,36 +140,68 @@ mod tests {
         WeightsIdentity(digit.repeat(64))
     }
 
+    /// Files of these names and states, whose hashes are kept in a folder.
+    fn files(folder: &Path, states: &[(&str, &str)]) -> Identities {
+        let identities = Identities::kept_in(Some(folder.to_owned()));
+        for (name, state) in states {
+            let stamp = Some(Stamp((*state).to_owned()));
+            identities
+                .stamps
+                .borrow_mut()
+                .insert((*name).to_owned(), stamp);
+        }
+        identities
+    }
+
+    /// The hash of all of them, which is taken as `digit` where it is.
+    fn taken(folder: &Path, states: &[(&str, &str)], digit: &str) -> WeightsIdentity {
+        let names: Vec<&str> = states.iter().map(|(name, _)| *name).collect();
+        let found = files(folder, states).identity(&names, || Ok(of(digit)));
+        found.unwrap()
+    }
+
     #[test]
     fn a_hash_is_taken_once_for_a_state() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path().join("identities");
-        let stamp = |text: &str| Stamp(text.to_owned());
-        let files = [("a".to_owned(), stamp("1")), ("b".to_owned(), stamp("2"))];
-        assert_eq!(identity(&folder, &files, || Ok(of("a"))).unwrap(), of("a"));
-        let again = identity(&folder, &files, || panic!("it is known"));
-        assert_eq!(again.unwrap(), of("a"));
+        let states = [("a", "1"), ("b", "2")];
+        assert_eq!(taken(&folder, &states, "a"), of("a"));
+        assert_eq!(taken(&folder, &states, "b"), of("a"));
         // Another state, another name, fewer files, and the same words in other places.
-        let others = [
-            vec![("a".to_owned(), stamp("1")), ("b".to_owned(), stamp("3"))],
-            vec![("a".to_owned(), stamp("1")), ("c".to_owned(), stamp("2"))],
-            vec![("a".to_owned(), stamp("1"))],
-            vec![("a\n1\n1:b".to_owned(), stamp("2"))],
+        let others: [&[(&str, &str)]; 4] = [
+            &[("a", "1"), ("b", "3")],
+            &[("a", "1"), ("c", "2")],
+            &[("a", "1")],
+            &[("a\n1\n1:b", "2")],
         ];
-        for files in others {
-            assert_eq!(identity(&folder, &files, || Ok(of("b"))).unwrap(), of("b"));
+        for states in others {
+            assert_eq!(taken(&folder, states, "b"), of("b"));
         }
+        // A file whose state cannot be told, and one that was not opened.
+        let untold = files(&folder, &states);
+        untold.stamps.borrow_mut().insert("b".into(), None);
+        assert_eq!(
+            untold.identity(&["a", "b"], || Ok(of("c"))).unwrap(),
+            of("c")
+        );
+        assert_eq!(
+            untold.identity(&["a", "z"], || Ok(of("c"))).unwrap(),
+            of("c")
+        );
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 5);
     }
 
     #[test]
     fn what_is_not_whole_is_taken_anew() {
         let folder = tempfile::tempdir().unwrap();
-        let files = [("a".to_owned(), Stamp("1".into()))];
-        identity(folder.path(), &files, || Ok(of("a"))).unwrap();
-        let [kept] = &fs::read_dir(folder.path()).unwrap().collect::<Vec<_>>()[..] else {
-            panic!("one file");
-        };
-        let kept = kept.as_ref().unwrap().path();
+        let (folder, states) = (folder.path(), [("a", "1")]);
+        taken(folder, &states, "a");
+        let kept = fs::read_dir(folder)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
         let whole = fs::read_to_string(&kept).unwrap();
         let damaged = [
             String::new(),
@@ -145,22 +213,16 @@ mod tests {
         ];
         for text in damaged {
             fs::write(&kept, &text).unwrap();
-            let taken = identity(folder.path(), &files, || Ok(of("b"))).unwrap();
-            assert_eq!(taken, of("b"), "{text:?}");
+            assert_eq!(taken(folder, &states, "b"), of("b"), "{text:?}");
         }
-        assert_eq!(
-            identity(folder.path(), &files, || Ok(of("c"))).unwrap(),
-            of("b")
-        );
+        assert_eq!(taken(folder, &states, "c"), of("b"));
     }
 
     #[test]
     fn where_nothing_can_be_kept_it_is_hashed() {
         let file = tempfile::NamedTempFile::new().unwrap();
-        let files = [("a".to_owned(), Stamp("1".into()))];
         for digit in ["a", "b"] {
-            let taken = identity(file.path(), &files, || Ok(of(digit))).unwrap();
-            assert_eq!(taken, of(digit));
+            assert_eq!(taken(file.path(), &[("a", "1")], digit), of(digit));
         }
     }
 
