@@ -12,13 +12,14 @@ const LAYOUT: &str = "isovec embeddings 1";
 
 /// Groups and knobs that change no vector, or no more than a text's neighbours in a batch do. Every other knob, those to come
 /// included, makes a cache of its own.
-const NOT_DECIDING: [&str; 21] = [
+const NOT_DECIDING: [&str; 22] = [
     "batching.",
     "embedding_cache.",
     "engine",
     "hub.",
     "io.",
     "memory.",
+    "model.verify",
     "onnxruntime_library",
     "remember",
     "session.pool_size",
@@ -234,6 +235,18 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(2000))]
         #[test]
+    fn how_a_model_is_read_decides_no_vector_and_which_one_does() {
+        for (knob, expected) in [
+            ("model.verify", false),
+            ("memory.mmap", false),
+            ("model.dtype", true),
+            ("model.onnx_file", true),
+        ] {
+            assert_eq!(decides(knob), expected, "{knob}");
+        }
+    }
+
+    #[test]
         fn two_vectors_have_one_key_only_if_nothing_that_decides_them_differs(a in made(), b in made()) {
             prop_assert_eq!(key(&a) == key(&b), a == b);
         }
