@@ -232,9 +232,7 @@ mod tests {
             .key(text)
     }
 
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(2000))]
-        #[test]
+    #[test]
     fn how_a_model_is_read_decides_no_vector_and_which_one_does() {
         for (knob, expected) in [
             ("model.verify", false),
@@ -246,7 +244,9 @@ mod tests {
         }
     }
 
-    #[test]
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(2000))]
+        #[test]
         fn two_vectors_have_one_key_only_if_nothing_that_decides_them_differs(a in made(), b in made()) {
             prop_assert_eq!(key(&a) == key(&b), a == b);
         }
