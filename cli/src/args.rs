@@ -180,7 +180,7 @@ pub(crate) struct KnobArgs {
 
     /// Hash the weights, also where files that did not change were hashed before.
     #[arg(long)]
-    pub(crate) verify: bool,
+    pub(crate) verify_weights: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -129,7 +129,7 @@ impl KnobArgs {
         if self.offline {
             config = config.with_offline(true);
         }
-        if self.verify {
+        if self.verify_weights {
             config = config.with_verify(true);
         }
         config.build().map_err(|error| self.failed(error))

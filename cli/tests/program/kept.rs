@@ -140,7 +140,7 @@ fn weights_are_hashed_once_and_again_where_that_is_asked_for() {
     let other = hash.chars().rev().collect::<String>();
     fs::write(entry, text.replace(hash, &other)).expect("written");
     assert!(weights(&info(cache.path(), &[])).contains(&other));
-    let verified = info(cache.path(), &["--verify"]);
+    let verified = info(cache.path(), &["--verify-weights"]);
     assert_eq!(weights(&verified), weights(&own));
     assert_eq!(crate::used(&verified, "model.verify"), "\"true\"");
 }

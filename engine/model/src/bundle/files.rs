@@ -66,7 +66,7 @@ impl Files {
         Ok(Self {
             origin: root.display().to_string(),
             maps: true,
-            identities: Identities::default(),
+            identities: Identities::kept_in(None),
             place: Place::Folder {
                 within: within(&root)?,
                 root,
@@ -87,7 +87,7 @@ impl Files {
         Self {
             origin,
             maps: true,
-            identities: Identities::default(),
+            identities: Identities::kept_in(None),
             place: Place::Named(files),
         }
     }
@@ -109,7 +109,7 @@ impl Files {
         Self {
             origin: origin.to_owned(),
             maps: true,
-            identities: Identities::default(),
+            identities: Identities::kept_in(None),
             place: Place::Contents(files),
         }
     }

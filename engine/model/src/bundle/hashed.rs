@@ -7,7 +7,7 @@ use isovec_engine::error::Result;
 use isovec_engine::weights::WeightsIdentity;
 
 /// Hashes that are kept: none.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Identities;
 
 impl Identities {

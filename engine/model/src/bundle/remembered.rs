@@ -7,11 +7,13 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use isovec_engine::error::Result;
+use isovec_engine::fresh::Fresh;
 use isovec_engine::weights::WeightsIdentity;
 
 /// Begins what is kept, and what its name is made of. Changes with the hash and with the stamps.
@@ -127,9 +129,10 @@ fn parse(text: String) -> Option<WeightsIdentity> {
 /// Written whole or not at all: several programs may start at the same time.
 fn keep(place: &Path, identity: &WeightsIdentity) -> std::io::Result<()> {
     fs::create_dir_all(place.parent().unwrap_or(place))?;
-    let own = place.with_extension(std::process::id().to_string());
-    fs::write(&own, format!("{FORM}\n{}\n", identity.0))?;
-    fs::rename(&own, place).inspect_err(|_| drop(fs::remove_file(&own)))
+    let (fresh, mut file) = Fresh::file(place)?;
+    let written = file.write_all(format!("{FORM}\n{}\n", identity.0).as_bytes());
+    drop(file);
+    written.and_then(|()| fresh.replace(place))
 }
 
 #[cfg(test)]
