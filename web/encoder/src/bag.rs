@@ -46,7 +46,7 @@ pub(crate) enum Work {
 
 /// The work of each node of a program.
 pub(crate) fn work(nodes: &[Node], places: &[Option<usize>], outputs: &[Output]) -> Vec<Work> {
-    let readers = readers(nodes, outputs);
+    let readers = readers(nodes, outputs.iter().map(|output| output.node));
     let program = Lookups { nodes, places };
     let mut work = vec![Work::Own; nodes.len()];
     for (at, node) in nodes.iter().enumerate() {

@@ -18,7 +18,8 @@ pub(crate) fn fuse(lowered: &mut Lowered) {
 }
 
 fn readers(lowered: &Lowered) -> Vec<usize> {
-    node::readers(&lowered.builder.nodes, &lowered.outputs)
+    let shown = lowered.outputs.iter().map(|output| output.node);
+    node::readers(&lowered.builder.nodes, shown)
 }
 
 /// Activations into the products before them.

@@ -18,7 +18,7 @@ pub(crate) struct Gate {
 
 /// The gate of each node that has one.
 pub(crate) fn gates(nodes: &[Node], outputs: &[Output]) -> Vec<Option<Gate>> {
-    let readers = readers(nodes, outputs);
+    let readers = readers(nodes, outputs.iter().map(|output| output.node));
     let mut gates = vec![None; nodes.len()];
     for node in nodes {
         let Some((product, mut gate)) = gated(nodes, node) else {

@@ -4,7 +4,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::lower::Output;
 use crate::value::{HeadColumns, Weight};
 
 /// A node's place in the program.
@@ -337,11 +336,11 @@ pub enum Which {
     FromLast(usize),
 }
 
-/// How often each node is read; outputs count as readers.
-pub(crate) fn readers(nodes: &[Node], outputs: &[Output]) -> Vec<usize> {
+/// How often each node is read; those that are shown count once more for each time.
+pub(crate) fn readers(nodes: &[Node], shown: impl Iterator<Item = NodeId>) -> Vec<usize> {
     let mut readers = vec![0; nodes.len()];
     let read = nodes.iter().flat_map(|node| node.op.inputs());
-    for NodeId(node) in read.chain(outputs.iter().map(|output| output.node)) {
+    for NodeId(node) in read.chain(shown) {
         readers[node] += 1;
     }
     readers

@@ -39,7 +39,8 @@ pub struct BundleOptions {
     /// Read large files into memory instead of mapping them: for file systems whose files change
     /// or go away while a model is in use.
     pub read_into_memory: bool,
-    /// A folder where hashes of checkpoints are kept, so that the same files are not hashed at every load. `None`: they are.
+    /// A folder where hashes of checkpoints are kept, so that the same files are not hashed at every load. `None`: they are, and
+    /// so they are on systems other than Unix.
     pub identities: Option<PathBuf>,
     /// Which half of a checkpoint that has two is converted.
     pub half: Half,
