@@ -1,5 +1,8 @@
 //! For the npm package, which fetches files itself.
 
+#[cfg(feature = "ocr")]
+mod reading;
+
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -29,6 +32,8 @@ use crate::similarity::Similarity;
 use crate::source::ModelSource;
 use crate::sparse::{SparseEmbeddings, SparseOptions, Words};
 use crate::stats::Stats;
+#[cfg(feature = "ocr")]
+pub use reading::{Asking, LoadedReader};
 
 /// What a model makes of what it reads.
 #[derive(Debug, Clone, Copy)]

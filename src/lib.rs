@@ -219,7 +219,7 @@ pub use pictures::{
     ImageClassifier, ImageClassifierBuilder, ImageEmbedder, ImageEmbedderBuilder, Picture,
 };
 #[cfg(feature = "ocr")]
-pub use reading::{PictureText, TextLine, TextReader, TextReaderBuilder, hocr};
+pub use reading::{PictureText, ReadingOptions, TextLine, TextReader, TextReaderBuilder, hocr};
 pub use reranker::{
     PairScores, RankOptions, Ranked, Reranker, RerankerBuilder, ScoreOptions, Scored,
 };

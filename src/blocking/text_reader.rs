@@ -3,13 +3,13 @@
 use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::ProviderInfo;
 
-use crate::PictureText;
 use crate::backend;
 use crate::error::Result;
 use crate::loading::Loading;
 use crate::pictures::Picture;
 use crate::reading::asking::{Asking, ask_for_text};
 use crate::source::ModelSource;
+use crate::{PictureText, ReadingOptions};
 
 /// Loads the networks that read text while the caller blocks; from [`TextReader::builder`]. Options that are not set are as in
 /// [`isovec::TextReaderBuilder`](crate::TextReaderBuilder).
@@ -61,6 +61,18 @@ impl TextReader {
     /// As [`isovec::TextReader::read`](crate::TextReader::read).
     pub fn read(&self, pictures: &[Picture]) -> Result<Vec<PictureText>> {
         backend::wait(self.0.read(pictures.iter().cloned()))
+    }
+
+    /// Reads pictures, with options.
+    ///
+    /// # Errors
+    /// As [`isovec::TextReader::read_with`](crate::TextReader::read_with).
+    pub fn read_with(
+        &self,
+        pictures: &[Picture],
+        options: ReadingOptions,
+    ) -> Result<Vec<PictureText>> {
+        backend::wait(self.0.read_with(pictures.iter().cloned(), options))
     }
 
     /// Reads one picture.

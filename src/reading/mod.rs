@@ -12,5 +12,5 @@ mod sizes;
 mod text;
 
 pub use hocr::hocr;
-pub use reader::{TextReader, TextReaderBuilder};
+pub use reader::{ReadingOptions, TextReader, TextReaderBuilder};
 pub use text::{PictureText, TextLine};

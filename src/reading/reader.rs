@@ -107,6 +107,23 @@ impl TextReaderBuilder {
 #[derive(Debug, Clone)]
 pub struct TextReader(Arc<Networks>);
 
+/// Options of a call that reads pictures.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ReadingOptions {
+    /// Stops the work when cancelled, as dropping the future does.
+    pub cancel: Option<Cancel>,
+}
+
+impl ReadingOptions {
+    /// Stops the work when `cancel` is cancelled.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+}
+
 #[derive(Debug)]
 struct Networks {
     name: String,
@@ -144,12 +161,24 @@ impl TextReader {
         &self,
         pictures: impl IntoIterator<Item = P>,
     ) -> BoxFuture<'static, Result<Vec<PictureText>>> {
+        self.read_with(pictures, ReadingOptions::default())
+    }
+
+    /// Reads pictures as [`read`](Self::read) does, with options.
+    ///
+    /// # Errors
+    /// As there, and [`Engine`](Error::Engine) with `Cancelled` where the call was cancelled.
+    pub fn read_with<P: Into<Picture>>(
+        &self,
+        pictures: impl IntoIterator<Item = P>,
+        options: ReadingOptions,
+    ) -> BoxFuture<'static, Result<Vec<PictureText>>> {
         let networks = Arc::clone(&self.0);
         let pictures: Vec<Picture> = pictures.into_iter().map(Into::into).collect();
         Box::pin(async move {
             let mut texts = Vec::with_capacity(pictures.len());
             for (place, picture) in pictures.into_iter().enumerate() {
-                let read = networks.read(picture).await;
+                let read = networks.read(picture, options.cancel.as_ref()).await;
                 texts.push(read.map_err(|error| error.moved_by(place))?);
             }
             Ok(texts)
@@ -163,7 +192,21 @@ impl TextReader {
     pub fn read_one(&self, picture: impl Into<Picture>) -> BoxFuture<'static, Result<PictureText>> {
         let networks = Arc::clone(&self.0);
         let picture = picture.into();
-        Box::pin(async move { networks.read(picture).await })
+        Box::pin(async move { networks.read(picture, None).await })
+    }
+
+    /// Reads pixels. The npm package's decoders are in a module of their own, which this one does not link.
+    pub(crate) fn read_pixels(
+        &self,
+        image: Image,
+        cancel: Cancel,
+    ) -> BoxFuture<'static, Result<PictureText>> {
+        let networks = Arc::clone(&self.0);
+        Box::pin(async move {
+            networks
+                .read_decoded(image, Some(&cancel), |image| Ok(image.clone()))
+                .await
+        })
     }
 
     /// The model's name: the id, folder or name that it was loaded by.
@@ -197,23 +240,29 @@ struct Found {
 }
 
 impl Networks {
-    async fn read(&self, picture: Picture) -> Result<PictureText> {
-        // Whoever drops the future cancels what is under way.
-        let own = OwnCancel::linked(None);
-        let cancel = &own.0;
+    async fn read(&self, picture: Picture, cancel: Option<&Cancel>) -> Result<PictureText> {
         let decoding = self.asking.decoding;
-        let laid = in_background(
-            "decoding a picture",
-            picture,
-            cancel,
-            move |picture: &Picture| {
-                let picture = picture.decode(&decoding).map_err(OcrError::from)?;
-                let size = (picture.width(), picture.height());
-                let page = Page::new(picture)?;
-                let values = page.detector_input()?;
-                Ok(Laid { page, size, values })
-            },
-        );
+        self.read_decoded(picture, cancel, move |picture| picture.decode(&decoding))
+            .await
+    }
+
+    /// Reads a picture that `decode` makes pixels of.
+    async fn read_decoded<P: MaybeSend + 'static>(
+        &self,
+        picture: P,
+        cancel: Option<&Cancel>,
+        decode: impl Fn(&P) -> isovec_image::Result<Image> + MaybeSend + 'static,
+    ) -> Result<PictureText> {
+        // Whoever drops the future cancels what is under way.
+        let own = OwnCancel::linked(cancel);
+        let cancel = &own.0;
+        let laid = in_background("decoding a picture", picture, cancel, move |picture: &P| {
+            let picture = decode(picture).map_err(OcrError::from)?;
+            let size = (picture.width(), picture.height());
+            let page = Page::new(picture)?;
+            let values = page.detector_input()?;
+            Ok(Laid { page, size, values })
+        });
         let Laid { page, size, values } = laid.await?;
         let mut maps = self.detector.run(&[&values], cancel).await?;
         let page = Arc::new(page);

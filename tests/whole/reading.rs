@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use isovec::blocking::{TextReader, TextReaderBuilder};
 use isovec::image::{Channels, DecodeOptions, Image};
-use isovec::{Dtype, EmbeddingConfig, Error, Picture, PictureText};
+use isovec::{Dtype, EmbeddingConfig, Error, Picture, PictureText, TextLine};
 use isovec_test_support::{Which, data, engines, pp_ocr};
 use serde_json::Value;
 
@@ -43,6 +43,33 @@ fn pages(folder: &Path) -> Vec<(PathBuf, Value)> {
 
 fn page(number: usize) -> PathBuf {
     data("pages").join(format!("{number:03}.png"))
+}
+
+/// `tests/data/hocr`: the npm package's tests have the same pages and the same document.
+#[test]
+fn pages_become_the_document_of_every_binding() {
+    let read = |name: &str| fs::read_to_string(data("hocr").join(name)).unwrap();
+    let pages: Vec<(String, Value)> = serde_json::from_str(&read("pages.json")).unwrap();
+    let line = |line: &Value| TextLine {
+        text: line["text"].as_str().unwrap().into(),
+        score: line["score"].as_f64().unwrap(),
+        corners: serde_json::from_value(line["corners"].clone()).unwrap(),
+    };
+    let number = |value: &Value| value.as_u64().unwrap() as usize;
+    let pages: Vec<(String, PictureText)> = pages
+        .into_iter()
+        .map(|(name, page)| {
+            let text = PictureText {
+                width: number(&page["width"]),
+                height: number(&page["height"]),
+                lines: page["lines"].as_array().unwrap().iter().map(line).collect(),
+            };
+            (name, text)
+        })
+        .collect();
+    let document = isovec::hocr(pages.iter().map(|(name, page)| (&**name, page)));
+    let wanted = read("pages.html").replace("VERSION", env!("CARGO_PKG_VERSION"));
+    assert_eq!(document, wanted);
 }
 
 /// What differs between a page and the peer's.

@@ -260,6 +260,30 @@ test("the camera's frames are classified until it is stopped, and without one th
   await own.close();
 });
 
+const skip = process.env.ISOVEC_TEST_OCR ? false : "PP-OCR's networks are not there";
+
+test("the text of a picture is read, shown with its boxes, and saved", { skip }, async () => {
+  const own = await browser.newContext({ permissions: ["clipboard-read", "clipboard-write"] });
+  const page = await open(own, `${TOLD}&reader=/reader/`);
+  await page.click("#tab-pictures");
+  const pages = join(data, "pages");
+  const peer = JSON.parse(readFileSync(join(pages, "rapidocr.json"), "utf8"))[6];
+  await page.setInputFiles("#reader-file", join(pages, peer.file));
+  await page.waitForFunction(() => /^\d+ lines? in/.test(document.querySelector("#reader-state").textContent), undefined, { timeout: 120_000 });
+  assert.match(await page.textContent("#reader-state"), /, tract$/);
+  const wanted = peer.lines.map(({ text, score }) => `${text} ${score.toFixed(2)}`);
+  assert.deepEqual(await page.locator("#reader-lines li").allTextContents(), wanted);
+  assert.equal(await page.locator("#reader-page polygon").count(), wanted.length);
+  await page.waitForFunction(() => document.querySelector("#reader-page img").naturalWidth > 0);
+  await page.click("#reader-copy");
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), peer.lines.map(({ text }) => `${text}\n`).join(""));
+  const [saved] = await Promise.all([page.waitForEvent("download"), page.click("#reader-save")]);
+  assert.match(readFileSync(await saved.path(), "utf8"), /class="ocr_line"/);
+  await page.setInputFiles("#reader-file", file("broken.png", "no picture"));
+  await page.waitForSelector("#reader-error .error");
+  await own.close();
+});
+
 test("the map is computed in a worker and read with the keyboard", async () => {
   await page.click("#tab-map");
   await page.waitForFunction(() => /120 rounds/.test(document.querySelector("#map-about").textContent));

@@ -17,10 +17,10 @@ export const network = join(data, "tiny-network");
 /** The built page. */
 export const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), "dist");
 
-/** Serves the page under /page/, the model under /model/, a CLIP under /clip/, and a network under /network/. `change` rewrites scripts, for tests of another version. */
+/** Serves the page under /page/, the model under /model/, a CLIP under /clip/, a network under /network/, and those that read text under /reader/. `change` rewrites scripts, for tests of another version. */
 export async function serve(model, more = {}) {
   const host = { origin: "", change: undefined, close: () => (server.closeAllConnections(), server.close()) };
-  const mounts = [["/page/", dist], ["/model/", model], ["/clip/", clip], ["/network/", network]];
+  const mounts = [["/page/", dist], ["/model/", model], ["/clip/", clip], ["/network/", network], ["/reader/", process.env.ISOVEC_TEST_OCR ?? "none"]];
   const server = createServer((request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname));
     const [at, folder] = mounts.find(([at]) => path.startsWith(at)) ?? [];

@@ -123,6 +123,9 @@ impl Workspace {
             ("ISOVEC_CACHE", self.cache.clone().into_os_string()),
             ("ISOVEC_TEST_MODEL", self.model().into_os_string()),
         ];
+        if self.ocr().is_dir() {
+            all.push(("ISOVEC_TEST_OCR", self.ocr().into_os_string()));
+        }
         // The tests take the pinned library; a library that the caller names himself wins.
         if env::var_os("ORT_DYLIB_PATH").is_none() && self.onnxruntime().is_file() {
             all.push(("ORT_DYLIB_PATH", self.onnxruntime().into_os_string()));

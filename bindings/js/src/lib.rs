@@ -36,6 +36,9 @@
 //! decoders. The engine's module gets a picture's values and a text that says how they were made, which is a part of the
 //! fingerprint. A decoder that stops at an internal error is replaced by another instance, and the model goes on.
 //!
+//! **The text of pictures is read by the build `tract`** (`text-reader.ts`), because PP-OCR's networks run on tract here. The module of
+//! pictures decodes, and hands pixels over.
+//!
 //! **Sets of vectors are handled in JavaScript** (`embeddings.ts`, `similarity.ts`, `file.ts`). Searching, reading and
 //! writing them does not go through Rust. WebAssembly memory never shrinks, so an index of 100 MB that is opened there
 //! would stay in memory twice. In JavaScript the file is viewed where it lies, and searched without a worker in
@@ -50,8 +53,12 @@ mod files;
 mod model;
 mod panic;
 mod rows;
+#[cfg(feature = "tract")]
+mod text_reader;
 
 pub use choice::choose_files;
 pub use model::{RawCancel, RawModel};
 pub use panic::last_panic;
 pub use rows::RawRows;
+#[cfg(feature = "tract")]
+pub use text_reader::RawTextReader;

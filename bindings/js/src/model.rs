@@ -44,6 +44,14 @@ impl RawCancel {
     }
 }
 
+impl RawCancel {
+    /// What Rust looks at.
+    #[cfg(feature = "tract")]
+    pub(crate) fn of(&self) -> isovec::Cancel {
+        self.0.clone()
+    }
+}
+
 /// The prompt of a word, as the Rust `for_npm::prompt` reads it.
 fn prompt(word: &str) -> Result<Prompt, JsValue> {
     isovec::for_npm::prompt(word).map_err(|error| to_js(&error))

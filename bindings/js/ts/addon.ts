@@ -1,6 +1,7 @@
 /** The build `native`: an add-on of node, which has the interface of the modules of wasm but for a few members. */
 import type * as ImageGlue from "../pkg/image/isovec_js_image.js";
 import type * as Glue from "../pkg/simd128/isovec_js.js";
+import type * as Tract from "../pkg/tract/isovec_js.js";
 import { unavailable } from "./compile.js";
 import { IsovecError } from "./error.js";
 import { Module } from "./module.js";
@@ -17,8 +18,12 @@ interface Addon {
   /** As in the module of pictures, but that a reader promises values. */
   RawOptions: typeof ImageGlue.RawOptions;
   RawReader: typeof ImageGlue.RawReader;
+  RawImage: typeof ImageGlue.RawImage;
   RawModel: {
     load(origin: string, names: string[], files: Uint8Array[], config: string, output: string, pixels: string | undefined, cancel: Glue.RawCancel): Promise<Glue.RawModel>;
+  };
+  RawTextReader: {
+    load(origin: string, names: string[], files: Uint8Array[], config: string, asking: string, cancel: Glue.RawCancel): Promise<Tract.RawTextReader>;
   };
 }
 
@@ -63,13 +68,21 @@ export const reading = async (module: Module): Promise<typeof ImageGlue> => modu
 
 /** The add-on under the names that wasm-bindgen gives a module. */
 function glued(addon: Addon): typeof Glue {
+  const taken = (files: Map<string, Uint8Array>): [names: string[], contents: Uint8Array[]] => {
+    const all = [[...files.keys()], [...files.values()]] as [string[], Uint8Array[]];
+    files.clear();
+    return all;
+  };
   class RawModel {
     static load(origin: string, files: Map<string, Uint8Array>, ...rest: [config: string, output: string, pixels: string | undefined, cancel: Glue.RawCancel]): Promise<Glue.RawModel> {
-      const [names, contents] = [[...files.keys()], [...files.values()]];
-      files.clear();
-      return addon.RawModel.load(origin, names, contents, ...rest);
+      return addon.RawModel.load(origin, ...taken(files), ...rest);
+    }
+  }
+  class RawTextReader {
+    static load(origin: string, files: Map<string, Uint8Array>, ...rest: [config: string, asking: string, cancel: Glue.RawCancel]): Promise<Tract.RawTextReader> {
+      return addon.RawTextReader.load(origin, ...taken(files), ...rest);
     }
   }
   // A panic does not end it: it is the error of its call.
-  return { ...addon, RawModel, lastPanic: () => undefined } as unknown as typeof Glue;
+  return { ...addon, RawModel, RawTextReader, lastPanic: () => undefined } as unknown as typeof Glue;
 }

@@ -7,8 +7,8 @@ import { adapterHere } from "./adapter.js";
  * - `simd128`: runs in every current browser, and has the GPU's path.
  * - `relaxed`: with relaxed SIMD, which multiplies and adds in one step. It has no path for GPUs, which makes it a tenth smaller.
  * - `threads`: relaxed SIMD on several threads, in pages that may share memory with workers, and the GPU's path.
- * - `tract`: `simd128` and tract, which runs ONNX models that the others' programs do not take. It is fetched for such a
- *   model alone.
+ * - `tract`: `simd128` and tract, which runs ONNX models that the others' programs do not take, and what reads the text of
+ *   pictures. It is fetched for such a model alone.
  * - `native`: an add-on of node, in a package of its own for each platform (`@isovec/linux-x64`). It computes on threads of
  *   its own.
  */
@@ -62,8 +62,9 @@ export interface Gpu {
   software: boolean;
 }
 
-/** The build that is asked for, or the fastest that runs here. */
-export async function chosen({ build, threads, gpu }: { build: Build | undefined; threads: number; gpu: Gpu | undefined }): Promise<Build> {
+/** The build that is asked for, or the fastest that runs here. Only one in a page reads the text of pictures. */
+export async function chosen({ build, threads, gpu, reading }: { build: Build | undefined; threads: number; gpu: Gpu | undefined; reading: unknown }): Promise<Build> {
+  if (reading !== undefined) return build ?? "tract";
   return build ?? fastest(threads, gpu && (await mayCompute(gpu)));
 }
 

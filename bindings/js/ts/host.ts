@@ -1,13 +1,14 @@
 import type { Address } from "./address.js";
 import type { Build, Gpu } from "./builds.js";
 import type { Fingerprint } from "./embeddings.js";
+import type { PictureText } from "./picture-text.js";
 import type { PixelOptions, Portable } from "./pictures.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
 import type { Similarity } from "./similarity.js";
 import type { Stats } from "./stats.js";
 
-/** What a model makes: vectors, a score for each label, the relevance of pairs, weights of words, or vectors of tokens. */
-export type Output = "vectors" | "labels" | "relevance" | "words" | "tokens";
+/** What a model makes: vectors, a score for each label, the relevance of pairs, weights of words, vectors of tokens, or the text of pictures. */
+export type Output = "vectors" | "labels" | "relevance" | "words" | "tokens" | "text";
 
 /** What a model is loaded for. */
 export interface Task {
@@ -87,16 +88,20 @@ export interface Downloaded {
   verified: number;
 }
 
-/** The known facts about a loaded model. */
-export interface About {
+/** What is known of everything that is loaded. */
+export interface Facts {
   build: Build;
+  model: string;
+  provider: ProviderInfo;
+  effectiveConfig: readonly Knob[];
+}
+
+/** The known facts about a loaded model. */
+export interface About extends Facts {
   /** Numbers of a row. */
   dimension: number;
   maxLength: number;
-  model: string;
-  provider: ProviderInfo;
   fingerprint: Fingerprint;
-  effectiveConfig: readonly Knob[];
   metric: Similarity;
   /** The names of the labels, where the model was loaded for them. */
   labels: readonly string[];
@@ -232,6 +237,16 @@ export interface Request {
   gpu: Gpu | undefined;
   /** How pictures are read, where the model is loaded for them. */
   pixels: PixelOptions | undefined;
+  /** What is asked of a reader of text. */
+  reading: AskedReading | undefined;
+}
+
+/** What is asked of a reader of text: the files of its networks, and the least score of a line. */
+export interface AskedReading {
+  detector: string;
+  orientation: string | undefined;
+  recognizer: string;
+  minScore: number;
 }
 
 /** The options that stay with the caller. */
@@ -241,19 +256,30 @@ export interface Listening {
   signal?: AbortSignal | undefined;
 }
 
-/** A loaded model, in this thread or in a worker. */
-export interface Host {
-  readonly about: About;
+/** What is loaded, in this thread or in a worker. */
+export interface Living {
+  readonly about: Facts;
   readonly worker: boolean;
   /** The error that ended it for good, if any. */
   readonly ended: Error | undefined;
+  downloaded(): Promise<Downloaded>;
+  dispose(): Promise<void>;
+}
+
+/** A loaded model. */
+export interface Host extends Living {
+  readonly about: About;
   run(items: Items, asked: Asked, signal: AbortSignal | undefined): Promise<Rows>;
   countTokens(text: string): Promise<number>;
   /** The tokens of ids. */
   tokens(ids: Uint32Array): Promise<readonly string[]>;
-  downloaded(): Promise<Downloaded>;
   stats(): Promise<Stats>;
   startProfile(options: ProfileOptions): Promise<void>;
   finishProfile(): Promise<RawProfile>;
-  dispose(): Promise<void>;
+}
+
+/** A loaded reader of the text of pictures. */
+export interface ReadingHost extends Living {
+  /** The text of a picture, whose place among the caller's is `at`. */
+  read(picture: Portable, at: number, signal: AbortSignal | undefined): Promise<PictureText>;
 }

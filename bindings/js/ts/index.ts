@@ -13,13 +13,15 @@ import { BaseClassifier } from "./classifier.js";
 import { BaseEmbedder } from "./embedder.js";
 import { BaseImageClassifier } from "./image-classifier.js";
 import { BaseImageEmbedder } from "./image.js";
-import type { Opener } from "./model.js";
+import type { Host, ReadingHost } from "./host.js";
+import type { Opener } from "./lived.js";
 import { open as inWorker } from "./remote.js";
-import type { LoadPictures, LoadOptions as Options } from "./request.js";
+import type { LoadPictures, LoadReading, LoadOptions as Options } from "./request.js";
 import { BaseMultiVectorEmbedder } from "./multi-vector.js";
 import { BaseReranker } from "./reranker.js";
 import type { ModelSource } from "./source.js";
 import { BaseSparseEmbedder } from "./sparse.js";
+import { BaseTextReader } from "./text-reader.js";
 
 /** How a model is loaded. */
 export interface LoadOptions extends Options {
@@ -128,11 +130,32 @@ export class ImageClassifier extends BaseImageClassifier {
   }
 }
 
-const opener = ({ worker = typeof document !== "undefined" }: LoadOptions): Opener => (worker ? inWorker : here);
+/**
+ * The loaded networks of PP-OCR, which read the text of photos, scans and screenshots, with a box around each line: one finds lines,
+ * one says which of them stand on their head, and one reads a line. The build `tract` runs them in a page.
+ *
+ * @example
+ * const reader = await TextReader.load("/models/pp-ocrv4/");
+ * const { lines } = await reader.readOne(input.files[0]);
+ * for (const { text, score, corners } of lines) console.log(score, corners[0], text);
+ */
+export class TextReader extends BaseTextReader {
+  /** Loads the networks: fetches the three files (or takes them), checks them, prepares them to run. */
+  static load(source: ModelSource, options: LoadOptions & LoadReading = {}): Promise<TextReader> {
+    return BaseTextReader.opened((host, open) => new TextReader(host, open), isWorker(options) ? inWorker : readerHere, source, options);
+  }
+}
+
+const isWorker = ({ worker = typeof document !== "undefined" }: LoadOptions): boolean => worker;
+const opener = (options: LoadOptions): Opener<Host> => (isWorker(options) ? inWorker : here);
 
 /** In this thread. Pages that do not want that do not download what it takes. */
-const here: Opener = async (request, listening) => (await import("./here.js")).here(request, listening);
+const here: Opener<Host> = async (request, listening) => (await import("./here.js")).here(request, listening);
+const readerHere: Opener<ReadingHost> = async (request, listening) => (await import("./here.js")).readerHere(request, listening);
 
 export type { Build } from "./builds.js";
 export { cache } from "./cache.js";
+export { hocr, plain, type Corner, type PictureText, type TextLine } from "./picture-text.js";
+export type { LoadReading } from "./request.js";
+export type { ReadOptions } from "./text-reader.js";
 export * from "./common.js";

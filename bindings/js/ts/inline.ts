@@ -15,10 +15,10 @@ import { chosen, type Build } from "./builds.js";
 import { BaseClassifier } from "./classifier.js";
 import { compiled, unavailable } from "./compile.js";
 import { BaseEmbedder } from "./embedder.js";
-import type { Request } from "./host.js";
+import type { Host, Request } from "./host.js";
 import { instance } from "./instances.js";
 import { open } from "./local.js";
-import type { Opener } from "./model.js";
+import type { Opener } from "./lived.js";
 import type { Module } from "./module.js";
 import type { LoadOptions as Options } from "./request.js";
 import { BaseMultiVectorEmbedder } from "./multi-vector.js";
@@ -102,7 +102,7 @@ export class MultiVectorEmbedder extends BaseMultiVectorEmbedder {
   }
 }
 
-const opener = ({ module }: LoadOptions): Opener => (request, listening) => open(request, listening, ready(request, module));
+const opener = ({ module }: LoadOptions): Opener<Host> => (request, listening) => open(request, listening, ready(request, module));
 
 async function ready(request: Request, module: LoadOptions["module"]): Promise<Module> {
   const build = request.build ?? (module ? "simd128" : await chosen({ ...request, threads: 1 }));

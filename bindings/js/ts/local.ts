@@ -1,4 +1,5 @@
-import type { RawCancel, RawModel } from "../pkg/simd128/isovec_js.js";
+import type { RawModel } from "../pkg/simd128/isovec_js.js";
+import type { Build } from "./builds.js";
 import type { Fingerprint } from "./embeddings.js";
 import { IsovecError, disposed } from "./error.js";
 import type { About, Asked, AskedPictures, Downloaded, Host, Items, Knob, Listening, Request, Rows, Unread } from "./host.js";
@@ -12,7 +13,7 @@ import { gather, using, type Gathered } from "./source.js";
 import type { Fallback, Stats } from "./stats.js";
 
 /** Kinds of errors by which the engine says that its programs do not take a model. */
-const REFUSED = ["UnsupportedModel", "UnsupportedOperator"];
+export const REFUSED = ["UnsupportedModel", "UnsupportedOperator"];
 
 /** The file of a decoder that says how it is asked about a query and a document, and older ones that may say it in a member. */
 const CHAT_TEMPLATE = "chat_template.jinja";
@@ -68,12 +69,9 @@ function withTemplate(files: Gathered["files"]): string | undefined {
 }
 
 async function loaded(request: Request, { files, downloaded }: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, later: Later | undefined, instead?: Fallback): Promise<Host> {
-  const engine = await module;
-  if (engine.poisoned) {
-    throw new IsovecError("EnginePoisoned", `${engine.poisoned.message}. In this thread the module cannot be replaced: reload the page, or load in a worker`, { cause: engine.poisoned });
-  }
+  const engine = living(await module);
   const pixels = request.pixels && (await later!.pixels(request.name, files, request.pixels));
-  const raw = await withSignal(engine, signal, (cancel) => engine.glue.RawModel.load(request.name, files, request.config, request.output, pixels?.json(), cancel)).catch((cause: unknown) => {
+  const raw = await engine.signalled(signal, (cancel) => engine.glue.RawModel.load(request.name, files, request.config, request.output, pixels?.json(), cancel)).catch((cause: unknown) => {
     pixels?.free();
     throw cause;
   });
@@ -82,6 +80,19 @@ async function loaded(request: Request, { files, downloaded }: Gathered, signal:
   await local.dispose();
   const [[height, width], [high, wide]] = [pixels.size, local.about.pixels!];
   throw new IsovecError("Preprocessor", `${request.name}: preprocessor_config.json: it makes an input of ${width} x ${height} pixels, and the model reads ${wide} x ${high}`);
+}
+
+/** The module, unless it stopped. */
+export function living(module: Module): Module {
+  const { poisoned } = module;
+  if (!poisoned) return module;
+  throw new IsovecError("EnginePoisoned", `${poisoned.message}. In this thread the module cannot be replaced: reload the page, or load in a worker`, { cause: poisoned });
+}
+
+/** The knobs as the engine has them under JavaScript's names, and the build, where another was wanted. */
+export function knobs(all: readonly Knob[], used: Build, why: string | undefined): readonly Knob[] {
+  const named = all.map(({ name, why, ...knob }) => ({ name: spoken(name), ...knob, why: spoken(why) }));
+  return why === undefined ? named : [...named, { name: "build", asked: null, used, why, honoured: true }];
 }
 
 class Local implements Host {
@@ -109,10 +120,7 @@ class Local implements Host {
     this.#instead = instead;
     const { dimension, maxLength } = raw;
     const about = camelCased<About>(JSON.parse(raw.about()));
-    const effectiveConfig = about.effectiveConfig.map(({ name, why, ...knob }) => ({ name: spoken(name), ...knob, why: spoken(why) }));
-    const why = instead?.cause ?? notNative;
-    const build: Knob[] = why === undefined ? [] : [{ name: "build", asked: null, used: module.build, why, honoured: true }];
-    this.about = { ...about, effectiveConfig: [...effectiveConfig, ...build], build: module.build, dimension, maxLength };
+    this.about = { ...about, effectiveConfig: knobs(about.effectiveConfig, module.build, instead?.cause ?? notNative), build: module.build, dimension, maxLength };
   }
 
   get ended(): Error | undefined {
@@ -147,7 +155,7 @@ class Local implements Host {
     this.#running.add(own);
     try {
       const read = "skip" in asked ? await this.#read(items as readonly Portable[], asked, own.signal) : undefined;
-      const rows = await withSignal(this.#module, own.signal, (cancel) => {
+      const rows = await this.#module.signalled(own.signal, (cancel) => {
         if ("skip" in asked) return "scores" in asked ? raw.classifyValues(read!.values, asked.scores, cancel) : raw.embedValues(read!.values, cancel, asked.dimension, asked.normalize);
         const texts = [...(items as readonly string[])];
         if ("tokens" in asked) return raw.embedTokens(texts, asked.lead, cancel);
@@ -254,22 +262,5 @@ class Local implements Host {
   #live(): RawModel {
     if (!this.#raw) throw disposed();
     return this.#raw;
-  }
-}
-
-async function withSignal<T>(module: Module, signal: AbortSignal | undefined, call: (cancel: RawCancel) => Promise<T>): Promise<T> {
-  signal?.throwIfAborted();
-  const cancel = new module.glue.RawCancel();
-  const abort = () => cancel.cancel();
-  signal?.addEventListener("abort", abort, { once: true });
-  try {
-    return await module.guarded(() => call(cancel));
-  } catch (error) {
-    // Who aborts hears the reason that they gave, as everywhere on the platform.
-    if (error instanceof IsovecError && error.kind === "Cancelled") signal?.throwIfAborted();
-    throw error;
-  } finally {
-    signal?.removeEventListener("abort", abort);
-    if (!module.poisoned) cancel.free();
   }
 }

@@ -3,6 +3,7 @@ import type { Build } from "./builds.js";
 import { IsovecError } from "./error.js";
 import type { ErrorKind } from "./kinds.js";
 import type { Asked, Items, Progress, Request } from "./host.js";
+import type { Portable } from "./pictures.js";
 import type { ProfileOptions } from "./profile.js";
 
 /**
@@ -12,6 +13,7 @@ import type { ProfileOptions } from "./profile.js";
 export type Call =
   | { call: "load"; request: Request; build: Build; glue: string | undefined }
   | { call: "run"; items: Items; asked: Asked }
+  | { call: "read"; picture: Portable; at: number }
   | { call: "countTokens"; text: string }
   | { call: "tokens"; ids: Uint32Array }
   | { call: "stats" }

@@ -2,6 +2,8 @@ import type * as Glue from "../pkg/simd128/isovec_js.js";
 import type { Build } from "./builds.js";
 import { IsovecError, typed } from "./error.js";
 
+type Cancel = InstanceType<typeof Glue.RawCancel>;
+
 /** The builds that are loaded in this thread. */
 const loaded: Module[] = [];
 
@@ -53,6 +55,24 @@ export class Module {
       throw this.#named(thrown);
     } finally {
       this.#waiting.delete(end);
+    }
+  }
+
+  /** The same for a call that a signal ends. */
+  async signalled<T>(signal: AbortSignal | undefined, call: (cancel: Cancel) => Promise<T>): Promise<T> {
+    signal?.throwIfAborted();
+    const cancel = new this.glue.RawCancel();
+    const abort = () => cancel.cancel();
+    signal?.addEventListener("abort", abort, { once: true });
+    try {
+      return await this.guarded(() => call(cancel));
+    } catch (error) {
+      // Who aborts hears the reason that they gave, as everywhere on the platform.
+      if (error instanceof IsovecError && error.kind === "Cancelled") signal?.throwIfAborted();
+      throw error;
+    } finally {
+      signal?.removeEventListener("abort", abort);
+      if (!this.#poisoned) cancel.free();
     }
   }
 

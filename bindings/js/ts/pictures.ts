@@ -43,6 +43,22 @@ export function unreadable(index: number, why: string, cause?: unknown): IsovecE
   return new IsovecError("Picture", `picture ${index}: ${why}`, { cause });
 }
 
+/** The error of a picture at which its module stopped. */
+export function stoppedAt(index: number, cause: WebAssembly.RuntimeError): IsovecError {
+  return unreadable(index, `reading it stopped at an internal error (${cause.message}); please report it`, cause);
+}
+
+export const messageOf = (cause: unknown): string => (cause instanceof Error ? cause.message : String(cause));
+
+/** The bytes of a file. */
+export async function bytesOf(picture: Blob, index: number): Promise<Uint8Array> {
+  try {
+    return new Uint8Array(await picture.arrayBuffer());
+  } catch (cause) {
+    throw unreadable(index, `its file cannot be read (${String(cause)})`, cause);
+  }
+}
+
 /** A picture in a form that can be handed to a worker. Nothing that was given is closed or taken away. */
 export async function portable(picture: Picture, index: number): Promise<Portable> {
   if (picture instanceof Blob || picture instanceof Uint8Array) return picture;

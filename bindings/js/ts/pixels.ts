@@ -1,47 +1,9 @@
 import type * as Glue from "../pkg/image/isovec_js_image.js";
 import { IsovecError } from "./error.js";
-import { readFile } from "./node.js";
-import { unreadable, type PixelOptions, type Portable } from "./pictures.js";
+import { bytesOf, messageOf, stoppedAt, unreadable, type PixelOptions, type Portable } from "./pictures.js";
+import { ready, replaced } from "./picture-module.js";
 
 const PREPROCESSOR = "preprocessor_config.json";
-
-/** The glue's address, written so that bundlers take the file along as it is (`tract.ts` says why it is no `import("…")`). */
-const glue = () => new URL("../pkg/image/isovec_js_image.js", import.meta.url);
-const wasm = () => new URL("../pkg/image/isovec_js_image_bg.wasm", import.meta.url);
-
-let current: Promise<typeof Glue> | undefined;
-let compiled: Promise<WebAssembly.Module> | undefined;
-/** How many there were before: each has an address of its own, because a script is evaluated once for each. */
-let before = 0;
-
-/** The module in this thread. One that stopped at an internal error is replaced. */
-function ready(): Promise<typeof Glue> {
-  current ??= start().catch((cause: unknown) => {
-    // Another call may try again.
-    current = compiled = undefined;
-    throw new IsovecError("EngineUnavailable", `what decodes pictures cannot be loaded: ${String(cause)}. Serve pkg/image as it lies in the package, and allow its script in the page's CSP ('script-src')`, { cause });
-  });
-  return current;
-}
-
-async function start(): Promise<typeof Glue> {
-  compiled ??= compile();
-  compiled.catch(() => {}); // It is waited for below, unless the glue fails first.
-  const address = glue();
-  if (before > 0) address.hash = String(before);
-  const own = (await import(/* webpackIgnore: true */ /* @vite-ignore */ address.href)) as typeof Glue;
-  await own.default({ module_or_path: await compiled });
-  return own;
-}
-
-async function compile(): Promise<WebAssembly.Module> {
-  const url = wasm();
-  const file = readFile(url);
-  if (file) return WebAssembly.compile(await file());
-  const response = await fetch(url);
-  if (!response.ok) throw new Error(`${response.url} answered ${response.status}`);
-  return WebAssembly.compile(await response.arrayBuffer());
-}
 
 /** The files of a model that say how its pictures are read. */
 interface Own {
@@ -97,14 +59,14 @@ export class Pixels {
 
   /** The values of a picture, `[3, height, width]`. `index` is its place for messages. */
   async values(picture: Portable, index: number): Promise<Float32Array> {
-    const bytes = picture instanceof Blob ? await read(picture, index) : picture;
+    const bytes = picture instanceof Blob ? await bytesOf(picture, index) : picture;
     const reader = this.#reader;
     try {
       return await (bytes instanceof Uint8Array ? reader.file(bytes) : reader.rgba(new Uint8Array(bytes.data), bytes.width, bytes.height));
     } catch (cause) {
       if (cause instanceof WebAssembly.RuntimeError) {
         await this.#again(reader);
-        throw unreadable(index, `reading it stopped at an internal error (${cause.message}); please report it`, cause);
+        throw stoppedAt(index, cause);
       }
       throw unreadable(index, messageOf(cause), cause);
     }
@@ -117,39 +79,27 @@ export class Pixels {
   /** The same in another instance: the memory of one that stopped may be half written. */
   async #again(stopped: Glue.RawReader): Promise<void> {
     if (this.#reader !== stopped) return;
-    const module = current;
-    current = undefined;
-    before++;
-    try {
-      this.#reader = await made(this.#files, this.#options, this.#module);
-    } catch {
-      // What stopped answers with the same error again, until it can be replaced.
-      current ??= module;
-    }
+    this.#reader = (await replaced(() => made(this.#files, this.#options, this.#module))) ?? stopped;
   }
 }
 
-async function made({ preprocessor, config }: Own, { reference, alpha, turn, maxPixels, maxBytes }: PixelOptions, module: () => Promise<typeof Glue>): Promise<Glue.RawReader> {
-  const { RawOptions, RawReader } = await module();
+async function made({ preprocessor, config }: Own, asked: PixelOptions, module: () => Promise<typeof Glue>): Promise<Glue.RawReader> {
+  const glue = await module();
+  const options = rawOptions(glue, asked);
+  try {
+    return new glue.RawReader(preprocessor, config, options);
+  } finally {
+    options.free();
+  }
+}
+
+/** Options as the module reads them; whoever asked for them frees them. */
+export function rawOptions({ RawOptions }: typeof Glue, { reference, alpha, turn, maxPixels, maxBytes }: PixelOptions): Glue.RawOptions {
   const options = new RawOptions();
   if (reference === "torchvision") options.torchvision();
   if (alpha === "white") options.white();
   if (turn === false) options.asStored();
   if (maxPixels !== undefined) options.maxPixels(maxPixels);
   if (maxBytes !== undefined) options.maxBytes(maxBytes);
-  try {
-    return new RawReader(preprocessor, config, options);
-  } finally {
-    options.free();
-  }
+  return options;
 }
-
-async function read(picture: Blob, index: number): Promise<Uint8Array> {
-  try {
-    return new Uint8Array(await picture.arrayBuffer());
-  } catch (cause) {
-    throw unreadable(index, `its file cannot be read (${String(cause)})`, cause);
-  }
-}
-
-const messageOf = (cause: unknown) => (cause instanceof Error ? cause.message : String(cause));

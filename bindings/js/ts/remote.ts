@@ -2,15 +2,17 @@ import { chosen, type Build } from "./builds.js";
 import { compiled } from "./compile.js";
 import { IsovecError, disposed } from "./error.js";
 import { glueAt } from "./glue.js";
-import type { About, Asked, Downloaded, Host, Items, Listening, Request, Rows } from "./host.js";
+import type { About, Asked, Downloaded, Host, Items, Listening, ReadingHost, Request, Rows } from "./host.js";
 import { restored, type Call, type FromWorker, type ToWorker } from "./messages.js";
+import type { PictureText } from "./picture-text.js";
+import type { Portable } from "./pictures.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
 import { rulesHere } from "./rules.js";
 import { gather, using } from "./source.js";
 import type { Stats } from "./stats.js";
 
 /** Loads a model in a worker of its own: what it computes does not block the page, and all its memory goes with it. */
-export async function open(request: Request, listening: Listening): Promise<Host> {
+export async function open(request: Request, listening: Listening): Promise<Host & ReadingHost> {
   const { signal } = listening;
   signal?.throwIfAborted();
   const build = await chosen(request);
@@ -59,7 +61,7 @@ interface Waiting {
   reject: (cause: unknown) => void;
 }
 
-class Remote implements Host {
+class Remote implements Host, ReadingHost {
   readonly worker = true;
   about!: About;
   ended: Error | undefined;
@@ -120,6 +122,10 @@ class Remote implements Host {
 
   run(items: Items, asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
     return this.#call({ call: "run", items, asked }, signal);
+  }
+
+  read(picture: Portable, at: number, signal: AbortSignal | undefined): Promise<PictureText> {
+    return this.#call({ call: "read", picture, at }, signal);
   }
 
   countTokens(text: string): Promise<number> {

@@ -110,10 +110,11 @@ export async function gather(request: Request, listening: Listening, rules: Rule
   return { files: contents, downloaded: Promise.resolve({ files: [], bytes: 0, store: "none", verified: 0 }), settle: async () => {} };
 }
 
-async function fromFolder(folder: Address, model: ModelConfig, most: Most, { name, fetching }: Request, listening: Listening, rules: Rules): Promise<Gathered> {
+async function fromFolder(folder: Address, model: ModelConfig, most: Most, { name, fetching, reading }: Request, listening: Listening, rules: Rules): Promise<Gathered> {
   const store = fetching.cache === "off" || isLocal(folder.folder) ? undefined : await Store.open();
+  const named = reading && [reading.detector, reading.orientation, reading.recognizer].filter((file) => file !== undefined);
   // What was chosen by other rules is chosen anew.
-  const selection = JSON.stringify([model.onnxFile ?? null, model.dtype === "auto", RULES]);
+  const selection = JSON.stringify(named ?? [model.onnxFile ?? null, model.dtype === "auto", RULES]);
   const check = (name: string, bytes: number) => fits(name, bytes, most);
   const kept = async () => {
     try {
@@ -129,7 +130,7 @@ async function fromFolder(folder: Address, model: ModelConfig, most: Most, { nam
   const load = async () => {
     // Another tab may have brought it while this one waited.
     const there = await kept();
-    return there ? cached(there, listening, forget) : download(folder, selection, { origin: name, model, rules }, { ...fetching, ...listening, store, most, notKept: () => {} });
+    return there ? cached(there, listening, forget) : download(folder, selection, { origin: name, model, rules, named }, { ...fetching, ...listening, store, most, notKept: () => {} });
   };
   const locks = store && globalThis.navigator?.locks;
   if (!locks) return load();
@@ -157,14 +158,16 @@ interface Choosing {
   origin: string;
   model: ModelConfig;
   rules: Rules;
+  /** The files, where nothing is to be chosen. */
+  named: readonly string[] | undefined;
 }
 
 /**
  * Fetches what the rules choose, side by side. They are in the module, which is being loaded meanwhile: what is likely to
  * be chosen is begun before, and given up where it is not. Where `config.json` lists the folder's files, no other is
- * asked for. The first failure ends the rest.
+ * asked for. Files that are named are fetched, and no others. The first failure ends the rest.
  */
-async function download({ folder, pointers }: Address, selection: string, { origin, model, rules }: Choosing, given: Line): Promise<Gathered> {
+async function download({ folder, pointers }: Address, selection: string, { origin, model, rules, named }: Choosing, given: Line): Promise<Gathered> {
   const ending = new AbortController();
   const abort = () => ending.abort(given.signal?.reason);
   given.signal?.addEventListener("abort", abort, { once: true });
@@ -175,7 +178,7 @@ async function download({ folder, pointers }: Address, selection: string, { orig
   const isSide = (path: string) => /\.(json|txt)$/.test(path);
   const side: Line = { ...line, most: beside(line.most) };
 
-  const config = bring(folder + CONFIG, CONFIG, false, side).then(async (file) => {
+  const config = named ? Promise.resolve(undefined) : bring(folder + CONFIG, CONFIG, false, side).then(async (file) => {
     if (file) return file;
     // Static embeddings of sentence-transformers have none, and say in another file what they are.
     const modules = bring(folder + MODULES, MODULES, false, side);
@@ -242,6 +245,12 @@ async function download({ folder, pointers }: Address, selection: string, { orig
     begun.delete(path);
     return finish(response, urlOf(path), path, line, await stated(path));
   };
+  const take = async (names: readonly string[]): Promise<Fetched[]> => {
+    const taken = await Promise.all(names.map(fetched));
+    const missing = names.find((_, index) => !taken[index]);
+    if (missing !== undefined) throw new IsovecError("MissingFile", `${origin} has no file ${missing}`);
+    return taken as Fetched[];
+  };
   const choose = async (): Promise<Fetched[]> => {
     const names = await list;
     const facts: Record<string, Fact> = { [CONFIG]: await find(CONFIG, "content") };
@@ -270,8 +279,8 @@ async function download({ folder, pointers }: Address, selection: string, { orig
   };
   let chosen: Fetched[];
   try {
-    void fetched(TOKENIZER);
-    chosen = await choose();
+    if (!named) void fetched(TOKENIZER);
+    chosen = await (named ? take(named) : choose());
   } catch (cause) {
     given.signal?.throwIfAborted();
     ending.abort(cause);

@@ -1,5 +1,7 @@
 // The script of a worker that holds one model, and answers the calls of the page that started it.
-import type { Host, Progress } from "./host.js";
+import { decodes } from "./decode.js";
+import type { Host, Progress, ReadingHost } from "./host.js";
+import { openReader } from "./local-reader.js";
 import { open } from "./local.js";
 import { failure, type Call, type FromWorker, type ToWorker } from "./messages.js";
 import { Pixels } from "./pixels.js";
@@ -7,6 +9,7 @@ import { tract } from "./tract.js";
 import { ready } from "./wasm.js";
 
 let host: Host | undefined;
+let reader: ReadingHost | undefined;
 let give!: (module: WebAssembly.Module) => void;
 const module = new Promise<WebAssembly.Module>((resolve) => (give = resolve));
 /** Calls that are under way. */
@@ -34,10 +37,19 @@ async function answer(call: Call, signal: AbortSignal): Promise<{ value: unknown
   if (call.call === "load") {
     const { request, build, glue: at } = call;
     const onProgress = request.fetching.progress ? (progress: Progress) => say({ progress }) : undefined;
-    host = await open(request, { signal, onProgress }, ready(request, { build, module, at }), { tract, pixels: Pixels.of });
-    return { value: host.about };
+    const [listening, loading] = [{ signal, onProgress }, ready(request, { build, module, at })];
+    if (request.reading) reader = await openReader(request, listening, loading, { decode: decodes() });
+    else host = await open(request, listening, loading, { tract, pixels: Pixels.of });
+    return { value: (host ?? reader)!.about };
   }
-  if (!host) throw new Error(`no model is loaded that could ${call.call}`);
+  if (reader) {
+    switch (call.call) {
+      case "read": return { value: await reader.read(call.picture, call.at, signal) };
+      case "downloaded": return { value: await reader.downloaded() };
+      case "dispose": return { value: await reader.dispose() };
+    }
+  }
+  if (!host || call.call === "read") throw new Error(`no model is loaded that could ${call.call}`);
   switch (call.call) {
     case "run": {
       const rows = await host.run(call.items, call.asked, signal);

@@ -24,6 +24,7 @@ mod model;
 mod pictures;
 mod rows;
 mod tasks;
+mod text_reader;
 
 use isovec::for_npm::next_told;
 use napi::{Env, Result};

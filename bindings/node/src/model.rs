@@ -21,7 +21,7 @@ use crate::{error, tasks};
 #[napi]
 #[derive(Debug, Clone, Default)]
 pub struct RawCancel {
-    cancel: Cancel,
+    pub(crate) cancel: Cancel,
 }
 
 #[napi]
@@ -54,7 +54,7 @@ pub struct RawModel {
 }
 
 /// What is written as JSON; `what` says what it is.
-fn read<T: DeserializeOwned>(env: &Env, what: &str, json: &str) -> Result<T> {
+pub(crate) fn read<T: DeserializeOwned>(env: &Env, what: &str, json: &str) -> Result<T> {
     serde_json::from_str(json)
         .map_err(|fault| error::with_kind(env, "Config", &format!("{what} is not usable: {fault}")))
 }
@@ -363,7 +363,12 @@ impl RawModel {
     }
 
     fn live(&self, env: &Env) -> Result<Arc<Loaded>> {
-        let gone = || error::with_kind(env, "Disposed", "this model was disposed; load it again");
-        self.model.clone().ok_or_else(gone)
+        live(env, &self.model)
     }
+}
+
+/// What was loaded, unless it was freed.
+pub(crate) fn live<T>(env: &Env, loaded: &Option<Arc<T>>) -> Result<Arc<T>> {
+    let gone = || error::with_kind(env, "Disposed", "this model was disposed; load it again");
+    loaded.clone().ok_or_else(gone)
 }

@@ -1,10 +1,11 @@
-//! Pictures become a model's values, with the interface of `isovec-js-image`. They are read on threads of their own.
+//! Pictures become a model's values, or pixels, with the interface of `isovec-js-image`. They are read on threads of their own.
 
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use isovec::image::{Alpha, Channels, Image, PixelValues, ReadOptions, Reader, Reference};
-use napi::bindgen_prelude::{Float32Array, Object, Uint8ArraySlice};
+use isovec::image::{Alpha, Channels, Image, ReadOptions, Reader, Reference};
+use napi::bindgen_prelude::{Float32Array, Object, ToNapiValue, Uint8Array, Uint8ArraySlice};
 use napi::{Env, Error, Result};
 use napi_derive::napi;
 
@@ -105,7 +106,11 @@ impl RawReader {
     #[napi]
     pub fn file<'env>(&self, env: &'env Env, bytes: Uint8ArraySlice<'_>) -> Result<Object<'env>> {
         let (reader, bytes) = (Arc::clone(&self.reader), bytes.to_vec());
-        values(env, move || reader.file(&bytes))
+        made(
+            env,
+            move || reader.file(&bytes),
+            |values| Float32Array::from(values.data),
+        )
     }
 
     /// The values of pixels of red, green, blue and alpha, row by row; else as [`file`](Self::file).
@@ -121,10 +126,11 @@ impl RawReader {
         height: u32,
     ) -> Result<Object<'env>> {
         let (reader, pixels) = (Arc::clone(&self.reader), pixels.to_vec());
-        values(env, move || {
+        let read = move || {
             let image = Image::new(width as usize, height as usize, Channels::Rgba, pixels)?;
             reader.image(image.view())
-        })
+        };
+        made(env, read, |values| Float32Array::from(values.data))
     }
 
     /// Nothing more than the module of wasm asks for: the collector frees it.
@@ -132,16 +138,75 @@ impl RawReader {
     pub fn free(&self) {}
 }
 
-/// The promise of values that a thread makes.
-fn values<'env>(
+/// A decoded picture.
+#[napi]
+#[derive(Debug)]
+pub struct RawImage {
+    /// Its width in pixels.
+    #[napi(readonly)]
+    pub width: u32,
+    /// Its height in pixels.
+    #[napi(readonly)]
+    pub height: u32,
+    /// Bytes of a pixel: gray, gray and alpha, RGB, or RGBA.
+    #[napi(readonly)]
+    pub channels: u32,
+    data: Vec<u8>,
+}
+
+impl From<Image> for RawImage {
+    fn from(image: Image) -> Self {
+        Self {
+            width: image.width() as u32,
+            height: image.height() as u32,
+            channels: image.channels().count() as u32,
+            data: image.into_data(),
+        }
+    }
+}
+
+#[napi]
+impl RawImage {
+    /// Decodes a file. Rejects with an `Error` that says why the file cannot be read.
+    ///
+    /// # Errors
+    /// Where there is no promise to be had.
+    #[napi]
+    pub fn decode<'env>(
+        env: &'env Env,
+        bytes: Uint8ArraySlice<'_>,
+        options: &RawOptions,
+    ) -> Result<Object<'env>> {
+        let (bytes, options) = (bytes.to_vec(), options.options.decoding);
+        made(
+            env,
+            move || isovec::image::decode(&bytes, &options),
+            RawImage::from,
+        )
+    }
+
+    /// Its bytes, row by row, which it then has no longer.
+    #[napi]
+    pub fn data(&mut self) -> Uint8Array {
+        mem::take(&mut self.data).into()
+    }
+
+    /// Nothing more than the module of wasm asks for: the collector frees it.
+    #[napi]
+    pub fn free(&self) {}
+}
+
+/// The promise of what a thread makes. `finish` makes JavaScript's value of it, on the event loop.
+fn made<'env, T: Send + 'static, V: ToNapiValue + 'static>(
     env: &'env Env,
-    read: impl FnOnce() -> isovec::image::Result<PixelValues> + Send + 'static,
+    make: impl FnOnce() -> isovec::image::Result<T> + Send + 'static,
+    finish: impl FnOnce(T) -> V + Send + 'static,
 ) -> Result<Object<'env>> {
     let (deferred, promise) = env.create_deferred()?;
     rayon::spawn(move || {
-        let read = catch_unwind(AssertUnwindSafe(read));
-        deferred.resolve(move |env| match read {
-            Ok(Ok(values)) => Ok(Float32Array::from(values.data)),
+        let made = catch_unwind(AssertUnwindSafe(make));
+        deferred.resolve(move |env| match made {
+            Ok(Ok(made)) => Ok(finish(made)),
             Ok(Err(fault)) => Err(Error::from_reason(fault.to_string())),
             Err(panic) => Err(error::with_kind(&env, "Panicked", &tasks::said(&*panic))),
         });

@@ -44,6 +44,7 @@ mod profile;
 mod reranker;
 mod sparse;
 mod tasks;
+mod text_reader;
 mod texts;
 mod vectors;
 mod wait;
@@ -64,6 +65,8 @@ fn _isovec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<multi_vector::MultiVectorEmbeddings>()?;
     module.add_class::<pictures::ImageEmbedder>()?;
     module.add_class::<picture_classifier::ImageClassifier>()?;
+    module.add_class::<text_reader::TextReader>()?;
+    module.add_function(wrap_pyfunction!(text_reader::hocr, module)?)?;
     module.add_class::<embeddings::Embeddings>()?;
     module.add_class::<compact::CompactEmbeddings>()?;
     module.add_function(wrap_pyfunction!(compact::fuse, module)?)?;

@@ -28,6 +28,18 @@ impl Channels {
             Self::Rgba => 4,
         }
     }
+
+    /// What pixels of so many bytes are; nothing for none and for more than four.
+    #[must_use]
+    pub const fn of(count: usize) -> Option<Self> {
+        Some(match count {
+            1 => Self::Gray,
+            2 => Self::GrayAlpha,
+            3 => Self::Rgb,
+            4 => Self::Rgba,
+            _ => return None,
+        })
+    }
 }
 
 impl fmt::Display for Channels {

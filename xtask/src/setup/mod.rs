@@ -77,9 +77,12 @@ pub(crate) const DEMO: &[&str] = &["onnxruntime", "model"];
 pub(crate) const NPM: &[&str] = &["wasm32", "wasm-bindgen", "npm"];
 /// What running the npm package in a browser needs, on the real model.
 pub(crate) const PAGE: &[&str] = &["model", "wasm32", "wasm-bindgen", "browser", "npm"];
+/// What its tests need: the networks that read text as well.
+pub(crate) const NPM_TESTS: &[&str] = &["model", "ocr", "wasm32", "wasm-bindgen", "browser", "npm"];
 /// What running it natively in node needs, and in Bun, which is among what tests it everywhere.
 pub(crate) const NODE: &[&str] = &[
     "model",
+    "ocr",
     "wasm32",
     "wasm-bindgen",
     "browser",

@@ -21,7 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
         what: "the npm package builds, packs with its notices, and passes its tests",
         concerned: Broken::in_npm_package,
         own: None,
-        needs: setup::PAGE,
+        needs: setup::NPM_TESTS,
         run: npm_package,
     },
     Check {

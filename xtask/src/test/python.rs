@@ -15,7 +15,7 @@ pub(super) const CHECKS: &[Check] = &[Check {
     what: "the Python package builds as a wheel, installs, and passes its tests and the checker of its types",
     concerned: Broken::in_python_package,
     own: Some(Broken::in_own_python_package),
-    needs: &["onnxruntime", "model", "python"],
+    needs: &["onnxruntime", "model", "ocr", "python"],
     run,
 }];
 

@@ -1,5 +1,5 @@
-//! The inside of `ImageEmbedder` in the npm package: pictures become a model's values. A module of its own, so that pages
-//! without pictures do not download what decodes them. It does not use engines.
+//! The inside of `ImageEmbedder` in the npm package: pictures become a model's values. For `TextReader` they become pixels. A module
+//! of its own, so that pages without pictures do not download what decodes them. It does not use engines.
 
 use isovec_image::{Alpha, Channels, Image, PixelValues, ReadOptions, Reader, Reference, Result};
 use wasm_bindgen::JsError;
@@ -102,6 +102,45 @@ impl RawReader {
     ) -> std::result::Result<Vec<f32>, JsError> {
         let image = Image::new(width, height, Channels::Rgba, pixels);
         values(image.and_then(|image| self.0.image(image.view())))
+    }
+}
+
+/// A decoded picture.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct RawImage(Image);
+
+#[wasm_bindgen]
+impl RawImage {
+    /// Decodes a file.
+    ///
+    /// # Errors
+    /// An `Error` that says why the file cannot be read.
+    pub fn decode(bytes: &[u8], options: &RawOptions) -> std::result::Result<Self, JsError> {
+        Ok(Self(isovec_image::decode(bytes, &options.0.decoding)?))
+    }
+
+    /// Its width in pixels.
+    #[wasm_bindgen(getter)]
+    pub fn width(&self) -> usize {
+        self.0.width()
+    }
+
+    /// Its height in pixels.
+    #[wasm_bindgen(getter)]
+    pub fn height(&self) -> usize {
+        self.0.height()
+    }
+
+    /// Bytes of a pixel: gray, gray and alpha, RGB, or RGBA.
+    #[wasm_bindgen(getter)]
+    pub fn channels(&self) -> usize {
+        self.0.channels().count()
+    }
+
+    /// Its bytes, row by row.
+    pub fn data(&self) -> Vec<u8> {
+        self.0.data().to_vec()
     }
 }
 

@@ -33,10 +33,23 @@ from ._isovec import (
     Reranker,
     SparseEmbedder,
     SparseEmbeddings,
+    TextReader,
     __version__,
     fuse,
+    hocr,
 )
-from ._results import Chunk, ChunkPlace, EmbeddedChunks, Hit, Label, Ranked, SparseVector, Word
+from ._results import (
+    Chunk,
+    ChunkPlace,
+    EmbeddedChunks,
+    Hit,
+    Label,
+    PictureText,
+    Ranked,
+    SparseVector,
+    TextLine,
+    Word,
+)
 from ._sentence_transformer import SentenceTransformer
 from ._spec import EmbedderSpec
 
@@ -65,6 +78,7 @@ __all__ = [
     "MultiVectorEmbedder",
     "MultiVectorEmbeddings",
     "OverloadedError",
+    "PictureText",
     "ProfileSession",
     "Ranked",
     "Reranker",
@@ -73,8 +87,11 @@ __all__ = [
     "SparseEmbeddings",
     "SparseVector",
     "TextError",
+    "TextLine",
+    "TextReader",
     "UnsupportedModelError",
     "Word",
     "__version__",
     "fuse",
+    "hocr",
 ]

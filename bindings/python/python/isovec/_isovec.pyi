@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypedDict, Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._results import Chunk, EmbeddedChunks, Hit, Label, Ranked, SparseVector, Word
+from ._results import Chunk, EmbeddedChunks, Hit, Label, PictureText, Ranked, SparseVector, Word
 
 if sys.version_info >= (3, 11):
     from typing import NotRequired, Self
@@ -391,6 +391,33 @@ class ImageClassifier(Model):
     def scores(
         self, pictures: Iterable[Path | bytes], *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
     ) -> Vectors: ...
+
+class TextReader:
+    def __new__(
+        cls,
+        source: Source,
+        *,
+        detector: str | None = None,
+        orientation: str | None = ...,
+        recognizer: str | None = None,
+        min_score: float | None = None,
+        device: Device | None = None,
+        config: Mapping[str, Any] | None = None,
+        progress: bool | Callable[[Progress], object] | None = None,
+        dtype: Dtype | None = None,
+        revision: str | None = None,
+        cache_dir: Path | None = None,
+        offline: bool | None = None,
+    ) -> Self: ...
+    def read(self, pictures: Iterable[Path | bytes]) -> list[PictureText]: ...
+    def aread(self, pictures: Iterable[Path | bytes]) -> Coroutine[Any, Any, list[PictureText]]: ...
+    @property
+    def model_name(self) -> str: ...
+    @property
+    def provider(self) -> dict[str, str]: ...
+    def effective_config(self) -> list[dict[str, Any]]: ...
+
+def hocr(pages: Iterable[tuple[str, PictureText]]) -> str: ...
 
 class Embeddings:
     @staticmethod

@@ -62,6 +62,32 @@ class Label(NamedTuple):
     """Its place among the model's labels."""
 
 
+class TextLine(NamedTuple):
+    """A line of text, and where it stands."""
+
+    text: str
+    """What it says."""
+    score: float
+    """The mean probability of its characters, from 0 to 1."""
+    corners: list[tuple[float, float]]
+    """The corners of the box around it, in pixels of the picture: upper left, upper right, lower right, lower left."""
+
+
+class PictureText(NamedTuple):
+    """The text of one picture."""
+
+    width: int
+    """The picture's width in pixels, turned as its EXIF asks for."""
+    height: int
+    """Its height in pixels."""
+    lines: list[TextLine]
+    """Its lines of text, in the order in which they are read; none where there is no text."""
+
+    def plain(self) -> str:
+        """The lines alone, each ended by a line break."""
+        return "".join(f"{line.text}\n" for line in self.lines)
+
+
 class Ranked(NamedTuple):
     """A document of a ranking."""
 
