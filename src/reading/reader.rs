@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use futures_util::lock::Mutex;
+use futures_util::{StreamExt as _, TryFutureExt as _, TryStreamExt as _, stream};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::ProviderInfo;
@@ -21,6 +23,9 @@ use crate::loading::{Asked, Loading};
 use crate::model::OwnCancel;
 use crate::pictures::Picture;
 use crate::source::ModelSource;
+
+/// Pictures of a call that are under way together: while a network runs for one, another is decoded, or its lines are cut out.
+const AT_ONCE: usize = 2;
 
 /// Lines that are run together, at most.
 const TOGETHER: usize = 8;
@@ -150,7 +155,7 @@ impl TextReader {
         TextReaderBuilder::new(source)
     }
 
-    /// Reads pictures, one after another, in their order. A picture without text has no lines. An empty list gives an empty list.
+    /// Reads pictures, two at a time, in their order. A picture without text has no lines. An empty list gives an empty list.
     ///
     /// Dropping the future ends the work.
     ///
@@ -176,12 +181,12 @@ impl TextReader {
         let networks = Arc::clone(&self.0);
         let pictures: Vec<Picture> = pictures.into_iter().map(Into::into).collect();
         Box::pin(async move {
-            let mut texts = Vec::with_capacity(pictures.len());
-            for (place, picture) in pictures.into_iter().enumerate() {
-                let read = networks.read(picture, options.cancel.as_ref()).await;
-                texts.push(read.map_err(|error| error.moved_by(place))?);
-            }
-            Ok(texts)
+            let (networks, call) = (&*networks, &Call::new(options.cancel));
+            let reads = pictures.into_iter().enumerate().map(|(place, picture)| {
+                let read = networks.read(picture, call);
+                read.map_err(move |error| error.moved_by(place))
+            });
+            stream::iter(reads).buffered(AT_ONCE).try_collect().await
         })
     }
 
@@ -192,7 +197,7 @@ impl TextReader {
     pub fn read_one(&self, picture: impl Into<Picture>) -> BoxFuture<'static, Result<PictureText>> {
         let networks = Arc::clone(&self.0);
         let picture = picture.into();
-        Box::pin(async move { networks.read(picture, None).await })
+        Box::pin(async move { networks.read(picture, &Call::new(None)).await })
     }
 
     /// Reads pixels. The npm package's decoders are in a module of their own, which this one does not link.
@@ -203,8 +208,9 @@ impl TextReader {
     ) -> BoxFuture<'static, Result<PictureText>> {
         let networks = Arc::clone(&self.0);
         Box::pin(async move {
+            let call = Call::new(Some(cancel));
             networks
-                .read_decoded(image, Some(&cancel), |image| Ok(image.clone()))
+                .read_decoded(image, &call, |image| Ok(image.clone()))
                 .await
         })
     }
@@ -239,10 +245,39 @@ struct Found {
     upright: Option<PixelValues>,
 }
 
+/// What the pictures of a call share.
+struct Call {
+    cancel: Option<Cancel>,
+    /// Held while a network runs, which computes on all cores: two at once would wait for each other.
+    turn: Mutex<()>,
+}
+
+impl Call {
+    fn new(cancel: Option<Cancel>) -> Self {
+        Self {
+            cancel,
+            turn: Mutex::new(()),
+        }
+    }
+}
+
+/// The way of one picture through the networks.
+struct Way<'a> {
+    cancel: &'a Cancel,
+    turn: &'a Mutex<()>,
+}
+
+impl Way<'_> {
+    async fn run(&self, network: &Network, pictures: &[&PixelValues]) -> Result<Vec<Vec<f32>>> {
+        let _turn = self.turn.lock().await;
+        network.run(pictures, self.cancel).await
+    }
+}
+
 impl Networks {
-    async fn read(&self, picture: Picture, cancel: Option<&Cancel>) -> Result<PictureText> {
+    async fn read(&self, picture: Picture, call: &Call) -> Result<PictureText> {
         let decoding = self.asking.decoding;
-        self.read_decoded(picture, cancel, move |picture| picture.decode(&decoding))
+        self.read_decoded(picture, call, move |picture| picture.decode(&decoding))
             .await
     }
 
@@ -250,12 +285,16 @@ impl Networks {
     async fn read_decoded<P: MaybeSend + 'static>(
         &self,
         picture: P,
-        cancel: Option<&Cancel>,
+        call: &Call,
         decode: impl Fn(&P) -> isovec_image::Result<Image> + MaybeSend + 'static,
     ) -> Result<PictureText> {
         // Whoever drops the future cancels what is under way.
-        let own = OwnCancel::linked(cancel);
+        let own = OwnCancel::linked(call.cancel.as_ref());
         let cancel = &own.0;
+        let way = Way {
+            cancel,
+            turn: &call.turn,
+        };
         let laid = in_background("decoding a picture", picture, cancel, move |picture: &P| {
             let picture = decode(picture).map_err(OcrError::from)?;
             let size = (picture.width(), picture.height());
@@ -264,11 +303,11 @@ impl Networks {
             Ok(Laid { page, size, values })
         });
         let Laid { page, size, values } = laid.await?;
-        let mut maps = self.detector.run(&[&values], cancel).await?;
+        let mut maps = way.run(&self.detector, &[&values]).await?;
         let page = Arc::new(page);
         let map = maps.pop().unwrap_or_default();
         let found = self.lines(Arc::clone(&page), map, cancel).await?;
-        let upside_down = self.upside_down(&found, cancel).await?;
+        let upside_down = self.upside_down(&found, &way).await?;
         let (corners, crops): (Vec<Quad>, Vec<Image>) = found
             .into_iter()
             .map(|line| (line.corners, line.crop))
@@ -286,7 +325,7 @@ impl Networks {
                 Ok(inputs.collect::<Result<Vec<_>, OcrError>>()?)
             },
         );
-        let read = self.recognized(&inputs.await?, cancel).await?;
+        let read = self.recognized(&inputs.await?, &way).await?;
         let lines = corners
             .iter()
             .zip(read)
@@ -326,7 +365,7 @@ impl Networks {
     }
 
     /// Which lines stand on their head.
-    async fn upside_down(&self, found: &[Found], cancel: &Cancel) -> Result<Vec<bool>> {
+    async fn upside_down(&self, found: &[Found], way: &Way<'_>) -> Result<Vec<bool>> {
         let Some(orientation) = &self.orientation else {
             return Ok(vec![false; found.len()]);
         };
@@ -336,7 +375,7 @@ impl Networks {
             .collect();
         let mut answers = Vec::with_capacity(found.len());
         for together in inputs.chunks(TOGETHER) {
-            for values in orientation.run(together, cancel).await? {
+            for values in way.run(orientation, together).await? {
                 answers.push(is_upside_down(&values)?);
             }
         }
@@ -344,7 +383,7 @@ impl Networks {
     }
 
     /// The text of each line.
-    async fn recognized(&self, inputs: &[PixelValues], cancel: &Cancel) -> Result<Vec<Line>> {
+    async fn recognized(&self, inputs: &[PixelValues], way: &Way<'_>) -> Result<Vec<Line>> {
         // Only lines that are padded to one width run together.
         let mut order: Vec<usize> = (0..inputs.len()).collect();
         order.sort_by_key(|&place| inputs[place].width);
@@ -353,7 +392,7 @@ impl Networks {
             for together in same.chunks(TOGETHER) {
                 let values: Vec<&PixelValues> =
                     together.iter().map(|&place| &inputs[place]).collect();
-                let answers = self.recognizer.run(&values, cancel).await?;
+                let answers = way.run(&self.recognizer, &values).await?;
                 for (&place, values) in together.iter().zip(answers) {
                     read[place] = self.alphabet.decode(&values)?;
                 }

@@ -174,3 +174,26 @@ test("the vectors are those of the program isovec", { skip: process.env.ISOVEC_T
   for (const [at, row] of rows.entries()) assert.deepEqual(vectors.row(at), Float32Array.from(Object.values(row).find(Array.isArray)), texts[at]);
   await embedder.dispose();
 });
+
+const [networks, onnxruntime] = [process.env.ISOVEC_TEST_OCR, process.env.ISOVEC_TEST_ONNXRUNTIME];
+
+test("the text of pictures is read by ONNX Runtime where it is there", { skip: networks && onnxruntime ? false : "the networks or ONNX Runtime are not there" }, () => {
+  const [peer] = JSON.parse(readFileSync(join(data, "pages", "rapidocr.json"), "utf8"));
+  const code = `
+    import { readFileSync } from "node:fs";
+    import { TextReader } from ${JSON.stringify(index)};
+    const reader = await TextReader.load(${JSON.stringify(`${pathToFileURL(networks).href}/`)});
+    const { lines } = await reader.readOne(readFileSync(${JSON.stringify(join(data, "pages", peer.file))}));
+    const broken = await reader.readOne(new Uint8Array(9)).catch(({ kind, message }) => [kind, message]);
+    console.log(JSON.stringify({ build: reader.build, engine: reader.provider().engine, texts: lines.map(({ text }) => text), broken }));
+    await reader.dispose();
+    console.log(await reader.readOne(new Uint8Array(9)).catch(({ kind }) => kind));
+  `;
+  const { stdout, stderr } = program(code, { ORT_DYLIB_PATH: onnxruntime });
+  const [told, disposed] = stdout.trim().split("\n");
+  const { build, engine, texts, broken } = JSON.parse(told ?? stderr);
+  assert.deepEqual([build, engine, disposed], ["native", "onnxruntime", "Disposed"]);
+  assert.deepEqual(texts, peer.lines.map(({ text }) => text));
+  assert.equal(broken[0], "Picture");
+  assert.match(broken[1], /picture 0/);
+});

@@ -81,6 +81,7 @@ pub(crate) const PAGE: &[&str] = &["model", "wasm32", "wasm-bindgen", "browser",
 pub(crate) const NPM_TESTS: &[&str] = &["model", "ocr", "wasm32", "wasm-bindgen", "browser", "npm"];
 /// What running it natively in node needs, and in Bun, which is among what tests it everywhere.
 pub(crate) const NODE: &[&str] = &[
+    "onnxruntime",
     "model",
     "ocr",
     "wasm32",

@@ -32,6 +32,7 @@ fn run(workspace: &Workspace) -> Result<Verdict> {
         .env("ISOVEC_NATIVE", package.join("isovec.node"))
         .env("ISOVEC_REQUIRE_NATIVE", "1")
         .env("ISOVEC_TEST_PROGRAM", program)
+        .env("ISOVEC_TEST_ONNXRUNTIME", workspace.onnxruntime())
         // The same vectors to the last bit are those of the portable engine.
         .env("ORT_DYLIB_PATH", "")
         .within(&workspace.js())
