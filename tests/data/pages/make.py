@@ -4,8 +4,9 @@
     venv/bin/pip uninstall -y opencv-python && venv/bin/pip install opencv-python-headless==4.10.0.84
     venv/bin/python make.py                    # the pages of the repository
     venv/bin/python make.py FOLDER 60          # as many others, for ISOVEC_OCR_PAGES=FOLDER
+    venv/bin/python make.py FOLDER 60 chinese  # the same in Chinese
 
-Fonts are DejaVu's. Pages differ in size, font, colors, rotation, noise and blur. rapidocr reads every line by itself
+Fonts are DejaVu's, and for Chinese WenQuanYi Micro Hei (Debian: fonts-wqy-microhei). Pages differ in size, font, colors, rotation, noise and blur. rapidocr reads every line by itself
 (`rec_batch_num` 1), as isovec does; how many lines it reads otherwise in its default of six together is printed.
 """
 
@@ -25,13 +26,23 @@ NAMES = ["DejaVuSans", "DejaVuSerif", "DejaVuSansMono", "DejaVuSans-Bold", "Deja
 WORDS = """the invoice number of March was paid in full on Tuesday and its total comes to 1,284.50 including tax; please keep
 this receipt for your records Ref AX-7731 Room 12 opens at 08:30 (weekdays) with coffee, tea & cake for 3.20 each North Street
 45 Berlin 10115 call +49 30 901820 or write to office@example.org Version 2.0 beta weights 75 kg width 210 mm page 7 of 19""".split()
+CHINESE_FONT = Path("/usr/share/fonts/truetype/wqy/wqy-microhei.ttc")
+CHINESE = """三月的发票 已于 星期二 全额付清 总计 1,284.50 元 （含税） 请 保留 此收据 编号 AX-7731 十二号房间 08:30 开门 咖啡、茶 和 蛋糕
+每份 3.20 欧元 北街 45 号 电话 +49 30 901820 版本 2.0 测试版 重量 75 公斤 宽度 210 毫米 第七页 共十九页 欢迎光临 谢谢惠顾 今日天气 晴转多云 注意安全""".split()
 
 
-def sentence(random):
+def sentence(random, chinese):
+    if chinese:
+        return "".join(random.choice(CHINESE, random.integers(2, 7)))
     return " ".join(random.choice(WORDS, random.integers(2, 9)))
 
 
-def page(seed, widest=1100, highest=800):
+def font(random, size, chinese):
+    path = CHINESE_FONT if chinese else FONTS / f"{random.choice(NAMES)}.ttf"
+    return ImageFont.truetype(str(path), size)
+
+
+def page(seed, widest=1100, highest=800, chinese=False):
     """A page, and how it was made."""
     random = np.random.default_rng(seed)
     width, height = int(random.integers(260, widest)), int(random.integers(140, highest))
@@ -42,8 +53,8 @@ def page(seed, widest=1100, highest=800):
     y = int(random.integers(8, 40))
     while y < height - 30:
         size = int(random.integers(14, 40))
-        font = ImageFont.truetype(str(FONTS / f"{random.choice(NAMES)}.ttf"), size)
-        draw.text((int(random.integers(8, 60)), y), sentence(random), ink, font)
+        drawn = font(random, size, chinese)
+        draw.text((int(random.integers(8, 60)), y), sentence(random, chinese), ink, drawn)
         y += size + int(random.integers(6, 40))
     kind = ["plain", "turned", "noise", "blur", "tilted", "stood on its head", "on its side"][seed % 7]
     if kind in ("turned", "tilted"):
@@ -78,10 +89,11 @@ def lines(result):
 
 def main():
     folder, count = (Path(sys.argv[1]), int(sys.argv[2])) if len(sys.argv) > 2 else (Path(__file__).parent, 0)
+    chinese = sys.argv[3:] == ["chinese"]
     folder.mkdir(parents=True, exist_ok=True)
     alone, together = RapidOCR(rec_batch_num=1), RapidOCR()
     assert alone.text_rec.rec_batch_num == 1
-    made = [page(1000 + seed) for seed in range(count)] if count else [page(seed, 460, 220) for seed in range(7)] + empty()
+    made = [page(1000 + seed, chinese=chinese) for seed in range(count)] if count else [page(seed, 460, 220) for seed in range(7)] + empty() + [page(7, 460, 220, chinese=True)]
     pages, differ = [], 0
     for number, (image, kind) in enumerate(made):
         name = f"{number:03}.png"
