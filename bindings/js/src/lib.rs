@@ -36,7 +36,7 @@
 //! decoders. The engine's module gets a picture's values and a text that says how they were made, which is a part of the
 //! fingerprint. A decoder that stops at an internal error is replaced by another instance, and the model goes on.
 //!
-//! **The text of pictures is read by the build `tract`** (`text-reader.ts`), because PP-OCR's networks run on tract here. The module of
+//! **The text of pictures is read by the build `tract`** (`text-reader.ts`), because PP-OCR's recogniser runs on tract here. The module of
 //! pictures decodes, and hands pixels over.
 //!
 //! **Sets of vectors are handled in JavaScript** (`embeddings.ts`, `similarity.ts`, `file.ts`). Searching, reading and

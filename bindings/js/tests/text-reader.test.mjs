@@ -64,7 +64,7 @@ test("in a program, lines are rapidocr's, and what cannot be read is named by it
   const white = { data: new Uint8Array(4 * 40 * 30).fill(255), width: 40, height: 30 };
   assert.deepEqual(await reader.readOne(white), { width: 40, height: 30, lines: [] });
   assert.equal(reader.build, "tract");
-  assert.equal(reader.provider().provider, "tract");
+  assert.equal(reader.provider().provider, "wasm simd128");
   if (NATIVE) assert.match(reader.effectiveConfig().find(({ name }) => name === "build").why, /./);
   assert.equal(reader.effectiveConfig().find(({ name }) => name === "model.onnxFile").used, DETECTOR);
 

@@ -80,6 +80,12 @@ impl Net {
         self.builder().f32(value)
     }
 
+    /// A list or a matrix of numbers.
+    pub fn numbers(&mut self, shape: &[usize], values: &[f32]) -> String {
+        let shape: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
+        self.builder().f32s(&shape, values)
+    }
+
     /// A weight of numbers around a mean.
     pub fn weight(&mut self, shape: &[usize], mean: f64, deviation: f64) -> String {
         let name = format!("w{}", self.weights.len());

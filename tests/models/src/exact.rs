@@ -298,6 +298,8 @@ fn operator(call: &Call<'_>) -> Array {
             call.input(0).map(|x| x.max(least).min(most))
         }
         "Concat" => concat(call),
+        "ConvTranspose" => conv_transpose(call),
+        "Resize" => nearest(call),
         "Transpose" => {
             let (x, order) = (call.input(0), call.ints("perm", &[]));
             let shape: Vec<usize> = order.iter().map(|&axis| x.shape[axis as usize]).collect();
@@ -475,6 +477,73 @@ fn conv(call: &Call<'_>) -> Array {
             }
         }
         sum
+    })
+}
+
+/// Every pixel adds its kernel to the result, from where its window begins.
+fn conv_transpose(call: &Call<'_>) -> Array {
+    let (x, weight) = (call.input(0), call.input(1));
+    let kernel = [weight.shape[2], weight.shape[3]];
+    let strides = call.ints("strides", &[1, 1]);
+    let stride = [strides[0] as usize, strides[1] as usize];
+    let out = [0, 1].map(|axis| (x.shape[2 + axis] - 1) * stride[axis] + kernel[axis]);
+    let shape = [x.shape[0], weight.shape[1], out[0], out[1]];
+    let mut sums = Array::build(&shape, |at| {
+        call.optional(2).map_or(0.0, |bias| bias.values[at[1]])
+    });
+    for image in 0..x.shape[0] {
+        for (input, output) in (0..x.shape[1]).flat_map(|a| (0..shape[1]).map(move |b| (a, b))) {
+            for (y, z) in (0..x.shape[2]).flat_map(|a| (0..x.shape[3]).map(move |b| (a, b))) {
+                let value = x.at(&[image, input, y, z]);
+                for row in 0..kernel[0] {
+                    for column in 0..kernel[1] {
+                        let at = ((image * shape[1] + output) * shape[2] + y * stride[0] + row)
+                            * shape[3];
+                        sums.values[at + z * stride[1] + column] +=
+                            value * weight.at(&[input, output, row, column]);
+                    }
+                }
+            }
+        }
+    }
+    sums
+}
+
+/// The pixel that is nearest, where both ends are half a pixel from the first and the last pixel's centre, or where they are
+/// that pixel.
+fn nearest(call: &Call<'_>) -> Array {
+    let x = call.input(0);
+    let scales = match call.optional(2) {
+        Some(scales) => scales.values.clone(),
+        None => {
+            let sizes = &call.input(3).values;
+            sizes
+                .iter()
+                .zip(&x.shape)
+                .map(|(size, &extent)| size / extent as f64)
+                .collect()
+        }
+    };
+    let asymmetric = call
+        .attribute("coordinate_transformation_mode")
+        .is_some_and(|mode| mode.s == b"asymmetric");
+    let extents = x.shape.iter().zip(&scales);
+    let shape: Vec<usize> = extents
+        .map(|(&extent, scale)| (extent as f64 * scale) as usize)
+        .collect();
+    Array::build(&shape, |at| {
+        let places = at.iter().zip(&scales).zip(&x.shape);
+        let own: Vec<usize> = places
+            .map(|((&at, scale), &extent)| {
+                let place = match asymmetric {
+                    true => (at as f64 / scale).floor(),
+                    // Half a pixel between two is the lower one's.
+                    false => ((at as f64 + 0.5) / scale - 1.0).ceil(),
+                };
+                (place.max(0.0) as usize).min(extent - 1)
+            })
+            .collect();
+        x.at(&own)
     })
 }
 

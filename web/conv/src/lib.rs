@@ -24,7 +24,7 @@
 //!
 //! **A picture is computed by itself** (`run/`), with the sums of `isovec-kernels`, which have one order. Its result has the
 //! same bits alone and in any batch, on any number of threads. Memory does not grow with the batch but for the outputs, and
-//! is known, and taken from the budget of the load, before a weight is read (`memory.rs`).
+//! is known, and what is more than 32 times the picture is taken from the budget of the load, before a weight is read (`memory.rs`).
 
 mod builder;
 mod cost;

@@ -77,6 +77,11 @@ pub(crate) enum Op {
     Planes { x: NodeId },
     /// The channels of several maps side by side.
     Concat { parts: Vec<NodeId> },
+    /// Every pixel so many times, by rows and by columns.
+    Repeat { x: NodeId, by: [usize; 2] },
+    /// Every pixel becomes so many, by rows and by columns: a channel of the result has the numbers of its pixels beside each
+    /// other among the channels of `x`, row by row.
+    Spread { x: NodeId, by: [usize; 2] },
 }
 
 /// A convolution; a product of pixels with a matrix is one of 1 x 1.
@@ -150,6 +155,8 @@ impl Op {
             Self::Unit { .. } => "unit",
             Self::Planes { .. } => "planes",
             Self::Concat { .. } => "concat",
+            Self::Repeat { .. } => "repeat",
+            Self::Spread { .. } => "spread",
         }
     }
 
@@ -166,7 +173,9 @@ impl Op {
             | Self::Norm { x, .. }
             | Self::Softmax { x }
             | Self::Unit { x, .. }
-            | Self::Planes { x } => f(x),
+            | Self::Planes { x }
+            | Self::Repeat { x, .. }
+            | Self::Spread { x, .. } => f(x),
             Self::Scale { x, by } | Self::Multiply { x, by } => {
                 f(x);
                 f(by);

@@ -250,6 +250,68 @@ fn channels_side_by_side() {
     net.check(&[&z]);
 }
 
+#[test]
+fn maps_become_larger_by_whole_factors() {
+    let nearest = |from: &str, nearest: &str| {
+        vec![
+            string("coordinate_transformation_mode", from),
+            string("nearest_mode", nearest),
+        ]
+    };
+    let ways = [
+        nearest("asymmetric", "floor"),
+        nearest("half_pixel", "round_prefer_floor"),
+        nearest("pytorch_half_pixel", "round_prefer_ceil"),
+        vec![],
+    ];
+    for (way, attributes) in ways.into_iter().enumerate() {
+        for by in [[2.0, 2.0], [1.0, 3.0], [4.0, 1.0], [1.0, 1.0], [5.0, 8.0]] {
+            let (mut net, x) = net(60 + way as u64, 6);
+            let scales = net.numbers(&[4], &[1.0, 1.0, by[0], by[1]]);
+            let y = net.node("Resize", &[&x, "", &scales], attributes.clone());
+            let y = net.conv(&y, [5, 6, 3, 3], true, vec![ints("pads", &[1; 4])]);
+            let y = net.relu(&y);
+            assert!(net.check(&[&y]).contains(&"repeat"));
+        }
+    }
+    // By the extents of the result, and added to what it was made of.
+    let (mut net, x) = net(64, 6);
+    let y = net.conv(
+        &x,
+        [6, 6, 1, 1],
+        true,
+        vec![string("auto_pad", "SAME_UPPER"), ints("strides", &[2, 2])],
+    );
+    let shape = net.node("Shape", &[&x], vec![]);
+    let (zero, one, rest) = (net.ints(&[0]), net.ints(&[1]), net.ints(&[6, 12, 8]));
+    let batch = net.node("Slice", &[&shape, &zero, &one], vec![]);
+    let sizes = net.node("Concat", &[&batch, &rest], vec![int("axis", 0)]);
+    let y = net.node("Resize", &[&y, "", "", &sizes], vec![]);
+    let y = net.node("Add", &[&x, &y], vec![]);
+    net.check(&[&y]);
+}
+
+#[test]
+fn transposed_convolutions_whose_windows_lie_side_by_side() {
+    for (seed, (channels, kernel)) in [(5, [2, 2]), (1, [2, 3]), (9, [1, 4]), (3, [1, 1])]
+        .into_iter()
+        .enumerate()
+    {
+        for bias in [false, true] {
+            let (mut net, x) = net(70 + seed as u64, 7);
+            let [rows, columns] = kernel;
+            let weight = net.weight(&[7, channels, rows, columns], 0.0, 0.3);
+            let bias = bias.then(|| net.weight(&[channels], 0.0, 0.2));
+            let inputs: Vec<&str> = [&*x, &*weight].into_iter().chain(bias.as_deref()).collect();
+            let strides = [rows as i64, columns as i64];
+            let y = net.node("ConvTranspose", &inputs, vec![ints("strides", &strides)]);
+            let y = net.norm(&y, channels);
+            let y = net.node("Sigmoid", &[&y], vec![]);
+            assert!(net.check(&[&y]).contains(&"spread"));
+        }
+    }
+}
+
 /// Pictures that are flattened keep the graph's order.
 #[test]
 fn rows_of_all_pixels() {
@@ -374,6 +436,51 @@ fn what_has_no_program_is_refused_by_name() {
         let said = refusal(&mut net, &[&y]);
         assert!(said.contains(phrase) && said.contains(op), "{said}");
     }
+    // Other ways to become larger.
+    for (attributes, scales, phrase) in [
+        (
+            vec![string("mode", "linear")],
+            [1.0, 1.0, 2.0, 2.0],
+            "linear",
+        ),
+        (vec![], [1.0, 1.0, 1.5, 2.0], "1.5"),
+        (vec![], [1.0, 2.0, 2.0, 2.0], "scales"),
+        (vec![], [1.0, 1.0, 0.5, 1.0], "scales"),
+        (
+            vec![string("coordinate_transformation_mode", "align_corners")],
+            [1.0, 1.0, 2.0, 2.0],
+            "align_corners",
+        ),
+        (
+            vec![string("nearest_mode", "floor")],
+            [1.0, 1.0, 2.0, 2.0],
+            "floor",
+        ),
+    ] {
+        let (mut net, x) = net(35, 6);
+        let scales = net.numbers(&[4], &scales);
+        let y = net.node("Resize", &[&x, "", &scales], attributes);
+        let said = refusal(&mut net, &[&y]);
+        assert!(said.contains(phrase) && said.contains("Resize"), "{said}");
+    }
+    let (mut one, x) = net(37, 6);
+    let sizes = one.ints(&[1, 6, 24, 16]);
+    let y = one.node("Resize", &[&x, "", "", &sizes], vec![]);
+    assert!(refusal(&mut one, &[&y]).contains("begin with the batch"));
+    for attributes in [
+        vec![],
+        vec![ints("strides", &[2, 1])],
+        vec![ints("strides", &[2, 2]), ints("pads", &[1, 0, 0, 0])],
+        vec![ints("strides", &[2, 2]), ints("output_padding", &[1, 1])],
+        vec![ints("strides", &[2, 2]), ints("output_shape", &[25, 17])],
+        vec![ints("strides", &[2, 2]), int("group", 2)],
+        vec![ints("strides", &[2, 2]), ints("dilations", &[2, 2])],
+    ] {
+        let (mut net, x) = net(36, 6);
+        let weight = net.weight(&[6, 4, 2, 2], 0.0, 0.3);
+        let y = net.node("ConvTranspose", &[&x, &weight], attributes);
+        assert!(refusal(&mut net, &[&y]).contains("side by side"));
+    }
     // Weights that do not fit.
     for (shape, groups) in [
         ([6, 5, 1, 1], 1),
@@ -454,6 +561,10 @@ fn memory_is_asked_for_before_it_is_taken() {
     let CompileError::Engine(EngineError::OverBudget { .. }) = error else {
         panic!("{error:?}");
     };
+    // What a large picture takes is no sign of a damaged file, and is asked for when one comes.
+    let mut large = Net::new(40, [3, 4000, 2000]);
+    let y = large.conv("x", [8, 3, 1, 1], false, vec![]);
+    large.compile(&[&y]).unwrap();
     let mut huge = Net::new(39, [3, 13, 9]);
     let y = huge.conv("x", [3, 3, 1, 1], false, vec![ints("pads", &[60000; 4])]);
     assert!(refusal(&mut huge, &[&y]).contains("its result is"));

@@ -3,6 +3,7 @@
 mod call;
 mod elementwise;
 mod known;
+mod larger;
 mod layout;
 mod pool;
 mod product;
@@ -132,7 +133,7 @@ pub fn knows(node: &NodeProto) -> bool {
 }
 
 /// The operators of [`Lowerer::operator`].
-const OPERATORS: [&str; 41] = [
+const OPERATORS: [&str; 43] = [
     "Add",
     "AveragePool",
     "BatchNormalization",
@@ -141,6 +142,7 @@ const OPERATORS: [&str; 41] = [
     "Concat",
     "Constant",
     "Conv",
+    "ConvTranspose",
     "Div",
     "Dropout",
     "Erf",
@@ -164,6 +166,7 @@ const OPERATORS: [&str; 41] = [
     "ReduceSum",
     "Relu",
     "Reshape",
+    "Resize",
     "Shape",
     "Sigmoid",
     "Slice",
@@ -359,6 +362,7 @@ impl Lowerer<'_> {
         }
         match operator {
             "Conv" => self.conv(call),
+            "ConvTranspose" => self.conv_transpose(call),
             "Gemm" => self.gemm(call),
             "MatMul" => self.matmul(call),
             "BatchNormalization" => self.batch_normalization(call),
@@ -370,6 +374,7 @@ impl Lowerer<'_> {
             "ReduceSum" => self.reduce_sum(call),
             "Flatten" => self.flatten(call),
             "Reshape" => self.reshape(call),
+            "Resize" => self.resize(call),
             "Squeeze" => self.squeeze(call),
             "Unsqueeze" => self.unsqueeze(call),
             "Transpose" => self.transpose(call),

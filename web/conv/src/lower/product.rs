@@ -62,7 +62,12 @@ impl Lowerer<'_> {
     }
 
     /// A number for each channel of a result, which may be missing.
-    fn bias(&self, call: &Call<'_>, at: usize, channels: usize) -> Why<Option<Vec<f64>>> {
+    pub(super) fn bias(
+        &self,
+        call: &Call<'_>,
+        at: usize,
+        channels: usize,
+    ) -> Why<Option<Vec<f64>>> {
         if call.optional(at).is_none() {
             return Ok(None);
         }
@@ -75,7 +80,7 @@ impl Lowerer<'_> {
     }
 
     /// Pixels times a matrix.
-    fn product(
+    pub(super) fn product(
         &mut self,
         x: NodeId,
         weight: Weight,
@@ -150,7 +155,7 @@ impl Lowerer<'_> {
         Ok(self.data(node, axes))
     }
 
-    fn fits(&self, data: &Data, steps: usize, shape: &[usize]) -> Why<()> {
+    pub(super) fn fits(&self, data: &Data, steps: usize, shape: &[usize]) -> Why<()> {
         let channels = self.builder.map(data.node).channels;
         match channels == steps && shape.iter().all(|extent| (1..=1 << 24).contains(extent)) {
             true => Ok(()),
@@ -215,7 +220,7 @@ impl Lowerer<'_> {
 }
 
 /// A weight and its extents.
-fn weight(call: &Call<'_>, at: usize) -> Why<(Weight, Vec<usize>)> {
+pub(super) fn weight(call: &Call<'_>, at: usize) -> Why<(Weight, Vec<usize>)> {
     match call.input(at)? {
         Value::Weight { index, shape } => Ok((Weight::Stored(*index), shape.clone())),
         Value::Numbers(numbers) => {

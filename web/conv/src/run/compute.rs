@@ -270,6 +270,35 @@ impl<'a> Values<'a> {
                     first += own;
                 }
             }
+            Op::Repeat { x, by } => {
+                let (map, x) = (self.node(*x).map, self.of(*x));
+                let line = map.width * map.channels;
+                for (row, out) in range.zip(out.chunks_exact_mut(row)) {
+                    let from = &x[row / by[0] * line..][..line];
+                    let all = out.chunks_exact_mut(by[1] * map.channels);
+                    for (out, pixel) in all.zip(from.chunks_exact(map.channels)) {
+                        for out in out.chunks_exact_mut(map.channels) {
+                            out.copy_from_slice(pixel);
+                        }
+                    }
+                }
+            }
+            Op::Spread { x, by } => {
+                let (map, x) = (self.node(*x).map, self.of(*x));
+                let line = map.width * map.channels;
+                let channels = node.map.channels;
+                for (row, out) in range.zip(out.chunks_exact_mut(row)) {
+                    let from = &x[row / by[0] * line..][..line];
+                    let first = row % by[0] * by[1];
+                    for (at, out) in out.chunks_exact_mut(channels).enumerate() {
+                        let pixel = &from[at / by[1] * map.channels..][..map.channels];
+                        let own = pixel[first + at % by[1]..].iter().step_by(by[0] * by[1]);
+                        for (out, &value) in out.iter_mut().zip(own) {
+                            *out = value;
+                        }
+                    }
+                }
+            }
         }
         self.finish(&node.finish, values.start, out);
     }
