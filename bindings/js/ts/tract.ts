@@ -11,12 +11,12 @@ let asked = 0;
 /**
  * The build `tract` in this thread, which is fetched when it is first wanted. One that stopped at an internal error is
  * replaced: tract may panic at a model, and that must not keep the next model from loading. `given` is a module that
- * somebody else compiles.
+ * somebody else compiles, and `at` the address of its script, where this thread may not know it.
  */
-export function tract(given?: Promise<WebAssembly.Module>): Promise<Module> {
+export function tract(given?: Promise<WebAssembly.Module>, at?: string): Promise<Module> {
   if (current && !last?.poisoned) return current;
   last = undefined;
-  const loading = (current = load(asked++, given));
+  const loading = (current = load(asked++, given, at));
   loading.then(
     (module) => {
       if (current === loading) last = module;
@@ -30,6 +30,6 @@ export function tract(given?: Promise<WebAssembly.Module>): Promise<Module> {
 }
 
 /** A build that is replaced keeps its memory: each has an evaluation of the script of its own. */
-function load(before: number, given: Promise<WebAssembly.Module> | undefined): Promise<Module> {
-  return make("tract", () => glueOf("tract", String(before)), () => given ?? compiled("tract"));
+function load(before: number, given: Promise<WebAssembly.Module> | undefined, at: string | undefined): Promise<Module> {
+  return make("tract", () => glueOf("tract", String(before), at), () => given ?? compiled("tract"));
 }

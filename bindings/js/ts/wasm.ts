@@ -36,7 +36,7 @@ export async function ready(request: Request, given?: Given): Promise<Module> {
 
 /** A build in this thread, without any threads beside it. */
 export function instanceOf(build: Build, given?: Promise<WebAssembly.Module>, at?: string): Promise<Module> {
-  if (build === "tract") return tract(given);
+  if (build === "tract") return tract(given, at);
   checkBuild(build);
   return instance(build, () => glueOf(build, "", at), () => given ?? compiled(build));
 }

@@ -31,9 +31,9 @@ pub(crate) struct Asked {
     pub(crate) cancel: Cancel,
 }
 
-/// Loads a handle while the caller waits.
-macro_rules! load {
-    ($py:expr, $handle:ty, $asked:expr) => {{
+/// A builder of that handle which was told all that is asked, and what cancels it.
+macro_rules! builder {
+    ($handle:ty, $asked:expr) => {{
         let asked: $crate::loading::Asked = $asked;
         let mut builder = <$handle>::builder(asked.source)
             .config(asked.config)
@@ -44,7 +44,16 @@ macro_rules! load {
         if let Some(listener) = asked.progress {
             builder = builder.progress(move |progress| listener.hear(progress));
         }
-        $crate::wait::wait($py, &asked.cancel, builder.load())
+        (builder, asked.cancel)
+    }};
+}
+pub(crate) use builder;
+
+/// Loads a handle while the caller waits.
+macro_rules! load {
+    ($py:expr, $handle:ty, $asked:expr) => {{
+        let (builder, cancel) = $crate::loading::builder!($handle, $asked);
+        $crate::wait::wait($py, &cancel, builder.load())
     }};
 }
 pub(crate) use load;

@@ -160,10 +160,10 @@ impl Model {
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
         let py = slf.py();
         let model = slf.get();
-        let restore = py.import("isovec._isovec")?.getattr("restore")?;
-        let knobs = json::to_py(py, &model.config.to_knobs())?;
-        let given = (slf.get_type(), &model.source, knobs, &model.device);
-        (restore, given).into_pyobject(py)
+        let named = PyDict::new(py);
+        named.set_item("config", json::to_py(py, &model.config.to_knobs())?)?;
+        named.set_item("device", &model.device)?;
+        restored_by(slf.get_type(), &model.source, named)
     }
 
     fn __repr__(slf: &Bound<'_, Self>) -> PyResult<String> {
@@ -178,16 +178,23 @@ impl Model {
     }
 }
 
-/// Loads a pickled model.
+/// What pickle calls to load again what a class made of a source and named arguments.
+pub(crate) fn restored_by<'py>(
+    class: Bound<'py, PyType>,
+    source: &Py<PyAny>,
+    named: Bound<'py, PyDict>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let py = class.py();
+    let restore = py.import("isovec._isovec")?.getattr("restore")?;
+    (restore, (class, source, named)).into_pyobject(py)
+}
+
+/// Loads what was pickled.
 #[pyfunction]
 pub(crate) fn restore<'py>(
     class: &Bound<'py, PyType>,
     source: &Bound<'py, PyAny>,
-    config: &Bound<'py, PyDict>,
-    device: Option<&str>,
+    named: &Bound<'py, PyDict>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let named = PyDict::new(class.py());
-    named.set_item("config", config)?;
-    named.set_item("device", device)?;
-    class.call((source,), Some(&named))
+    class.call((source,), Some(named))
 }

@@ -3,11 +3,12 @@
 use isovec::{Cancel, PictureText, ReadingOptions, TextLine};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyTuple};
 use serde_json::json;
 
 use crate::fork::Owned;
-use crate::loading::Asked;
+use crate::loading::{Asked, builder};
+use crate::model::restored_by;
 use crate::pictures::read;
 use crate::tasks::Call;
 use crate::{json, wait};
@@ -16,6 +17,10 @@ use crate::{json, wait};
 #[pyclass(subclass, frozen, module = "isovec")]
 pub(crate) struct TextReader {
     reader: Owned<isovec::TextReader>,
+    /// As the caller gave it.
+    source: Py<PyAny>,
+    /// The other arguments by their names.
+    named: Py<PyDict>,
 }
 
 #[pymethods]
@@ -37,16 +42,18 @@ impl TextReader {
     ) -> PyResult<Self> {
         let py = source.py();
         let asked = Asked::read(source, device, config, progress, words)?;
-        let cancel = asked.cancel.clone();
-        let mut builder = isovec::TextReader::builder(asked.source)
-            .config(asked.config)
-            .cancel(asked.cancel);
-        if let Some(device) = asked.device {
-            builder = builder.device(device);
+        let named = PyDict::new(py);
+        named.set_item("config", json::to_py(py, &asked.config.to_knobs())?)?;
+        named.set_item("device", device)?;
+        named.set_item("detector", &detector)?;
+        named.set_item("recognizer", &recognizer)?;
+        named.set_item("min_score", min_score)?;
+        match &orientation {
+            Orientation::Usual => {}
+            Orientation::File(file) => named.set_item("orientation", file)?,
+            Orientation::None => named.set_item("orientation", py.None())?,
         }
-        if let Some(listener) = asked.progress {
-            builder = builder.progress(move |progress| listener.hear(progress));
-        }
+        let (mut builder, cancel) = builder!(isovec::TextReader, asked);
         if let Some(file) = detector {
             builder = builder.detector(file);
         }
@@ -64,6 +71,8 @@ impl TextReader {
         let reader = wait::wait(py, &cancel, builder.load())?;
         Ok(Self {
             reader: Owned::new(reader),
+            source: source.clone().unbind(),
+            named: named.unbind(),
         })
     }
 
@@ -108,6 +117,13 @@ impl TextReader {
     /// Every knob: the requested value, the value in effect, and the reason. Where networks differ, it is the detector's.
     fn effective_config<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         json::to_py(py, &json!(self.reader.get(py)?.effective_config()))
+    }
+
+    /// A reader is pickled by its source, its files' names and its knobs; the hub's token is left out.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let reader = slf.get();
+        let named = reader.named.bind(slf.py()).clone();
+        restored_by(slf.get_type(), &reader.source, named)
     }
 
     fn __repr__(&self) -> String {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,11 @@ def test_what_cannot_be_read_is_named(reader: TextReader, networks: str, tmp_pat
 def test_without_directions_a_line_on_its_head_is_read_as_it_stands(reader: TextReader, networks: str) -> None:
     page = [PAGES / PEER[5]["file"]]
     upright = TextReader(networks, orientation=None, config={"engine": "onnxruntime"})
-    assert upright.read(page) != reader.read(page)
+    texts = upright.read(page)
+    assert texts != reader.read(page)
+    # What is pickled is loaded again as it was.
+    assert pickle.loads(pickle.dumps(upright)).read(page) == texts
+    assert pickle.loads(pickle.dumps(reader)).read(page) == reader.read(page)
 
 
 def test_pages_become_the_document_that_rust_writes() -> None:

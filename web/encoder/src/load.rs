@@ -11,7 +11,9 @@ use isovec_engine::pause::Pause;
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo};
 use isovec_engine::{EngineError, Result};
-use isovec_kernels::gemm::{Int8Kernel, Int8Weights, Kernel, Order, Packed, Packer, Pages, Stored};
+use isovec_kernels::gemm::{
+    Floats, Int8Kernel, Int8Weights, Kernel, Order, Packed, Packer, Pages, Stored,
+};
 use isovec_kernels::{Index, Lookup, Table, TableValues, embed};
 
 use crate::constant::Constant;
@@ -31,7 +33,7 @@ const SMALL_LIST: usize = 4 << 20;
 #[derive(Debug)]
 pub enum StoredTable {
     /// As they are.
-    F32(Vec<f32>),
+    F32(Floats),
     /// The bits of IEEE 754 binary16.
     F16(Vec<u16>),
     /// Times a scale for every row.
@@ -364,11 +366,12 @@ impl<'a> Part<'a> {
     fn each_row(&self, mut f: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
         let columns = self.columns();
         let mut row = Vec::with_capacity(columns);
+        let whole = whole(self.info)?;
         for (number, bytes) in self.bytes.chunks_exact(columns.max(1)).enumerate() {
             row.clear();
             for (column, &byte) in bytes.iter().enumerate() {
                 let scale = scale_of(self.weight, number + self.weight.first_row, column);
-                row.push(whole(self.info, byte)? * scale);
+                row.push(whole(byte) * scale);
             }
             f(&row)?;
         }
@@ -523,7 +526,7 @@ pub(crate) async fn read_all(
     }
     for (place, table) in needed.tables.iter().enumerate() {
         if let node::Table::Constant(values) = table {
-            taker.table(place, StoredTable::F32(values.to_vec()))?;
+            taker.table(place, StoredTable::F32(values[..].into()))?;
         }
     }
     // In the source's order, each once, whatever it is for.
@@ -578,11 +581,11 @@ pub(crate) fn readable(dtype: DType) -> bool {
     matches!(dtype, DType::F32 | DType::F16 | DType::I8 | DType::U8)
 }
 
-/// A stored byte as a number.
-fn whole(info: &WeightInfo, byte: u8) -> Result<f32> {
+/// What makes a number of a stored byte.
+fn whole(info: &WeightInfo) -> Result<fn(u8) -> f32> {
     match info.dtype {
-        DType::I8 => Ok(f32::from(byte as i8)),
-        DType::U8 => Ok(f32::from(byte)),
+        DType::I8 => Ok(|byte| f32::from(byte as i8)),
+        DType::U8 => Ok(|byte| f32::from(byte)),
         other => Err(wrong(info, format!("{other} is no type of weights"))),
     }
 }
@@ -637,7 +640,7 @@ impl<'a> TableReader<'a> {
         }
         let values = count * width;
         let rows = match (info.dtype, &weight.scale) {
-            (DType::F32, None) => StoredTable::F32(Vec::with_capacity(values)),
+            (DType::F32, None) => StoredTable::F32(Floats::with_room(values)),
             (DType::F16, None) => StoredTable::F16(Vec::with_capacity(values)),
             (DType::I8, Some((scale, axis))) if *axis == 0 || scale.values.len() == 1 => {
                 StoredTable::I8 {
@@ -647,7 +650,7 @@ impl<'a> TableReader<'a> {
                         .collect(),
                 }
             }
-            (DType::I8 | DType::U8, _) => StoredTable::F32(Vec::with_capacity(values)),
+            (DType::I8 | DType::U8, _) => StoredTable::F32(Floats::with_room(values)),
             (other, _) => return Err(wrong(info, format!("a table of {other}"))),
         };
         Ok(Self {
@@ -685,11 +688,12 @@ impl Sink for TableReader<'_> {
                 values.extend(words.map(|&word| f32::from_le_bytes(word)));
             }
             (StoredTable::F32(values), _) => {
-                for &byte in bytes {
-                    let (row, column) = (values.len() / self.width, values.len() % self.width);
+                let (first, whole) = (values.len(), whole(self.info)?);
+                values.extend(bytes.iter().enumerate().map(|(at, &byte)| {
+                    let (row, column) = ((first + at) / self.width, (first + at) % self.width);
                     let scale = scale_of(self.weight, row + self.weight.first_row, column);
-                    values.push(whole(self.info, byte)? * scale);
-                }
+                    whole(byte) * scale
+                }));
             }
             (StoredTable::F16(values), _) => {
                 let words = bytes.as_chunks().0.iter();

@@ -37,12 +37,20 @@ impl Clone for Buffer {
 impl Buffer {
     /// So many values, all 0, in these pages if they have room.
     pub(super) fn zeros(len: usize, pages: &mut Pages) -> Self {
-        let mut buffer = Self::default();
-        match pages.take(len) {
-            Some(part) => (buffer.part, buffer.len) = (Some(part), len),
-            None => buffer.reset(len),
-        }
-        buffer
+        Self::in_pages(len, pages).unwrap_or_else(|| {
+            let mut buffer = Self::default();
+            buffer.reset(len);
+            buffer
+        })
+    }
+
+    /// The same, and nothing where they have none.
+    pub(super) fn in_pages(len: usize, pages: &mut Pages) -> Option<Self> {
+        Some(Self {
+            part: Some(pages.take(len)?),
+            lines: Vec::new(),
+            len,
+        })
     }
 
     /// Makes it `len` values, all 0.

@@ -1,0 +1,86 @@
+//! Values that come one after another.
+
+use std::ops::Deref;
+
+use super::buffer::Buffer;
+use super::pages::Pages;
+
+/// Values that come one after another and are then read: in huge pages where the system has them, because a large table takes ten
+/// thousand pages of 4 KB, and the system hands out each by itself.
+#[derive(Debug)]
+pub struct Floats(Held);
+
+#[derive(Debug)]
+enum Held {
+    Pages {
+        room: Buffer,
+        /// Those that have come.
+        len: usize,
+    },
+    Own(Vec<f32>),
+}
+
+impl Floats {
+    /// None yet, and room for so many.
+    #[must_use]
+    pub fn with_room(values: usize) -> Self {
+        Self(
+            match Buffer::in_pages(values, &mut Pages::reserve(values)) {
+                Some(room) => Held::Pages { room, len: 0 },
+                None => Held::Own(Vec::with_capacity(values)),
+            },
+        )
+    }
+
+    /// Takes the next values, for which there has to be room.
+    pub fn extend(&mut self, values: impl ExactSizeIterator<Item = f32>) {
+        match &mut self.0 {
+            Held::Own(own) => own.extend(values),
+            Held::Pages { room, len } => {
+                let next = *len + values.len();
+                let room = &mut room.as_mut_slice()[*len..next];
+                for (to, value) in room.iter_mut().zip(values) {
+                    *to = value;
+                }
+                *len = next;
+            }
+        }
+    }
+}
+
+impl Deref for Floats {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        match &self.0 {
+            Held::Pages { room, len } => &room.as_slice()[..*len],
+            Held::Own(own) => own,
+        }
+    }
+}
+
+impl From<&[f32]> for Floats {
+    fn from(values: &[f32]) -> Self {
+        Self(Held::Own(values.to_vec()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_those_that_came_in_pages_and_without() {
+        // More than a huge page, and less.
+        for values in [700_000, 100] {
+            let mut floats = Floats::with_room(values);
+            assert!(floats.is_empty());
+            floats.extend((0..7).map(|at| at as f32));
+            assert_eq!(floats[..], [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+            floats.extend((7..values).map(|at| at as f32));
+            let wanted: Vec<f32> = (0..values).map(|at| at as f32).collect();
+            assert!(floats[..] == wanted[..]);
+        }
+        assert_eq!(Floats::from(&[1.5, -2.0][..])[..], [1.5, -2.0]);
+    }
+}
