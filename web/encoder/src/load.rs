@@ -585,7 +585,7 @@ pub(crate) fn readable(dtype: DType) -> bool {
 fn whole(info: &WeightInfo) -> Result<fn(u8) -> f32> {
     match info.dtype {
         DType::I8 => Ok(|byte| f32::from(byte as i8)),
-        DType::U8 => Ok(|byte| f32::from(byte)),
+        DType::U8 => Ok(f32::from),
         other => Err(wrong(info, format!("{other} is no type of weights"))),
     }
 }
