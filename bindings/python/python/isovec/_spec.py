@@ -186,8 +186,7 @@ def _shared(key: str, load: Callable[[], Embedder]) -> Embedder:
 def _origin(embedder: Embedder) -> tuple[Any, dict[str, Any]]:
     """What a loaded model is loaded from again: as it is pickled."""
     _, (_, source, named) = embedder.__reduce__()  # type: ignore[str-unpack]
-    knobs, device = named["config"], named["device"]
-    return _anywhere(source), {"config": knobs, "device": device}
+    return _anywhere(source), named
 
 
 def _anywhere(model: Any) -> Any:
