@@ -185,7 +185,8 @@ def _shared(key: str, load: Callable[[], Embedder]) -> Embedder:
 
 def _origin(embedder: Embedder) -> tuple[Any, dict[str, Any]]:
     """What a loaded model is loaded from again: as it is pickled."""
-    _, (_, source, named) = embedder.__reduce__()  # type: ignore[str-unpack]
+    given: Any = embedder.__reduce__()
+    _, (_, source, named) = given
     return _anywhere(source), named
 
 
