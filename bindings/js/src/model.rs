@@ -28,7 +28,7 @@ fn promised(rows: BoxFuture<'static, isovec::Result<RawRows>>) -> Promise {
 /// The counterpart of an `AbortSignal`.
 #[wasm_bindgen]
 #[derive(Debug, Clone, Default)]
-pub struct RawCancel(Cancel);
+pub struct RawCancel(pub(crate) Cancel);
 
 #[wasm_bindgen]
 impl RawCancel {
@@ -41,14 +41,6 @@ impl RawCancel {
     /// Cancels.
     pub fn cancel(&self) {
         self.0.cancel();
-    }
-}
-
-impl RawCancel {
-    /// What Rust looks at.
-    #[cfg(feature = "tract")]
-    pub(crate) fn of(&self) -> isovec::Cancel {
-        self.0.clone()
     }
 }
 

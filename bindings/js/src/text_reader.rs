@@ -1,9 +1,8 @@
 //! The reader behind the TypeScript class `TextReader`.
 
-use isovec::EmbeddingConfig;
-use isovec::ModelSource;
 use isovec::for_npm::LoadedReader;
 use isovec::image::{Channels, Image};
+use isovec::{EmbeddingConfig, ModelSource};
 use isovec_js_error::{to_js, with_kind};
 use js_sys::{Map, Promise};
 use serde_json::from_slice;
@@ -43,7 +42,7 @@ impl RawTextReader {
             with_kind("Config", &format!("what is asked is not usable: {error}"))
         })?;
         let source = ModelSource::contents(origin, files::take(&files)?);
-        let loaded = LoadedReader::load(source, config, cancel.of(), asking).await;
+        let loaded = LoadedReader::load(source, config, cancel.0.clone(), asking).await;
         Ok(Self(loaded.map_err(|error| to_js(&error))?))
     }
 
@@ -67,7 +66,7 @@ impl RawTextReader {
             .ok_or_else(|| picture(format!("pixels of {channels} channels are no picture")))?;
         let image = Image::new(width, height, channels, pixels)
             .map_err(|error| picture(error.to_string()))?;
-        let read = self.0.read(image, place, cancel.of());
+        let read = self.0.read(image, place, cancel.0.clone());
         Ok(future_to_promise(async {
             let text = read.await.map_err(|error| to_js(&error))?;
             Ok(text.into())

@@ -33,11 +33,13 @@ export function decodes(module = ready): Decode {
 
 async function decoded(glue: typeof Glue, bytes: Uint8Array, options: PixelOptions): Promise<Decoded> {
   const raw = rawOptions(glue, options);
-  const image = await glue.RawImage.decode(bytes, raw);
-  const { width, height, channels } = image;
-  const data = image.data();
-  // What failed is freed with its instance.
-  image.free();
-  raw.free();
-  return { data, width, height, channels };
+  try {
+    const image = await glue.RawImage.decode(bytes, raw);
+    const { width, height, channels } = image;
+    const data = image.data();
+    image.free();
+    return { data, width, height, channels };
+  } finally {
+    raw.free();
+  }
 }
