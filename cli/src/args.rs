@@ -681,6 +681,12 @@ pub(crate) struct Optimize {
     #[arg(long = "static", value_name = "COMPONENTS", value_parser = at_least_one)]
     pub(crate) static_dimension: Option<usize>,
 
+    /// Take out columns, heads of attention and layers that the vectors of --calibrate or --texts miss least, until this share of the
+    /// bytes of all weights is gone: 10% or 0.1. The model is smaller and every engine computes less; the report says what it lost and
+    /// whether it is faster.
+    #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "static_dimension")]
+    pub(crate) prune: Option<f64>,
+
     /// Make products of whole numbers of 8 bits, in an ONNX file for ONNX Runtime: twice as fast and more on processors with
     /// VNNI. static takes the scales of activations from --texts; dynamic measures them at each run, so that texts go through
     /// the model one at a time. What would lose too much stays in f32, and the report lists it.
@@ -710,7 +716,7 @@ pub(crate) struct Optimize {
     /// latency<=5ms (of a call with one text); may be repeated. Tries --dtype and --int8 in all forms, and leaves nodes in f32 where
     /// a bound needs it. Every candidate is compared and timed on --texts. Where none keeps all bounds nothing is written, and the
     /// exit code is 4.
-    #[arg(long, value_name = "BOUND", conflicts_with_all = ["static_dimension", "int8", "int4", "dtype"])]
+    #[arg(long, value_name = "BOUND", conflicts_with_all = ["static_dimension", "prune", "int8", "int4", "dtype"])]
     pub(crate) budget: Vec<Bound>,
 
     /// Pairs of turns of a candidate and the original, with --budget [default: 12].
@@ -725,7 +731,7 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) texts: Vec<PathBuf>,
 
-    /// Texts to calibrate --int8 and --int4 with: others than --texts, so that the comparison says what new texts will see
+    /// Texts to calibrate --prune, --int8 and --int4 with: others than --texts, so that the comparison says what new texts will see
     /// [default: those of --texts].
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) calibrate: Vec<PathBuf>,
@@ -870,6 +876,19 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
         Ok(0) => Err("has to be at least 1".into()),
         Ok(number) => Ok(number),
         Err(error) => Err(format!("{error}")),
+    }
+}
+
+/// A share, as `10%` or `0.1`.
+fn share(text: &str) -> Result<f64, String> {
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(number) => (number, 100.0),
+        None => (text, 1.0),
+    };
+    match number.trim().parse::<f64>() {
+        Ok(share) if share > 0.0 && share < whole => Ok(share / whole),
+        Ok(_) => Err("has to be more than 0 and less than all: 10% or 0.1".into()),
+        Err(error) => Err(format!("{error}: give a share like 10% or 0.1")),
     }
 }
 

@@ -9,8 +9,10 @@ mod int8;
 mod measure;
 mod observe;
 mod options;
+mod pruning;
 mod report;
 mod tokens;
+mod vectors;
 
 use std::fs;
 use std::io::{self, ErrorKind};
@@ -43,6 +45,7 @@ pub use isovec_optimize::history::History;
 pub use isovec_optimize::int4::{Matrix, Moments, quantize_for};
 pub use isovec_optimize::int8::{Activations, LEAST_SQNR, Product};
 pub use isovec_optimize::measure::{mse, sqnr};
+pub use isovec_optimize::pruning::{Pruned, Unit};
 pub use isovec_optimize::vocabulary::{TrimmedTokenizer, trim_tokenizer};
 pub use measure::{comparable_texts, config_of_result};
 pub use options::OptimizeOptions;
@@ -78,7 +81,6 @@ pub fn optimize(
             make(opened, &place, &settings, &asked).await
         })
         .await?;
-        let steps = made.steps(&config);
         let (texts, cancel) = (options.comparing(), &options.watch.cancel);
         let measured = match texts.is_empty() || options.uncompared {
             true => None,
@@ -88,6 +90,8 @@ pub fn optimize(
             }
         };
         cancel.check()?;
+        let (quality, speed) = measured.unzip();
+        let steps = made.steps(&config, speed.as_ref());
         let inside = made.fresh.path().to_path_buf();
         let named = made.fresh.place(&folder);
         named.map_err(|source| Error::io(&folder, source))?;
@@ -96,13 +100,13 @@ pub fn optimize(
             Ok(name) => folder.join(name),
             Err(_) => file.clone(),
         });
-        let (quality, speed) = measured.unzip();
         Ok(Report {
             before: made.before,
             after: made.after,
             steps,
             quality,
             speed,
+            pruned: made.pruned,
             products: made.products,
             matrices: made.matrices,
             files: files.collect(),
@@ -120,6 +124,8 @@ struct Made {
     trimmed: Option<TrimmedVocabulary>,
     /// What is said of a static model.
     distilled: Option<String>,
+    /// What became of each region, where a share of the bytes was taken out.
+    pruned: Vec<Pruned>,
     /// What became of each product, where they were made of whole numbers.
     products: Vec<Product>,
     /// What became of each matrix, where they were stored in 4 bits.
@@ -154,6 +160,11 @@ async fn make(
             let same = trimmed.tokens == trimmed.tokens_before;
             (if same { original } else { bundle }, Some(trimmed))
         }
+    };
+    cancel.check()?;
+    let (bundle, pruned) = match options.prune {
+        None => (bundle, Vec::new()),
+        Some(share) => pruning::make(&bundle, config, options, share).await?,
     };
     cancel.check()?;
     let (bundle, products) = match options.int8 {
@@ -225,6 +236,7 @@ async fn make(
         after,
         trimmed,
         distilled,
+        pruned,
         products,
         matrices,
         written,
@@ -241,7 +253,7 @@ fn purpose(output: Output) -> Purpose {
 
 impl Made {
     /// What was done, and what was not, with the reason.
-    fn steps(&self, config: &EmbeddingConfig) -> Vec<Step> {
+    fn steps(&self, config: &EmbeddingConfig, speed: Option<&Speed>) -> Vec<Step> {
         let vocabulary = match &self.trimmed {
             None => Step::left_out(
                 "vocabulary",
@@ -283,6 +295,7 @@ impl Made {
         vec![
             vocabulary,
             distilled,
+            pruning::step(&self.pruned, speed),
             int8::step(&self.products),
             int4::step(&self.matrices),
             precision,
@@ -294,10 +307,14 @@ impl Made {
 fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
     let nothing = options.keep_tokens_of.is_none() && options.static_dimension.is_none();
     let mut faults = Vec::new();
-    if nothing && options.int8.is_none() && !options.int4 && config.model.dtype.is_none() {
+    let nothing = nothing && options.int8.is_none() && options.prune.is_none() && !options.int4;
+    if nothing && config.model.dtype.is_none() {
         faults.push(
-            "nothing is to be optimised: give texts whose tokens are kept, the dimension of a static model, products in int8, matrices in 4 bits, or model.dtype",
+            "nothing is to be optimised: give texts whose tokens are kept, a share of the bytes that is taken out, the dimension of a static model, products in int8, matrices in 4 bits, or model.dtype",
         );
+    }
+    if options.prune.is_some() && options.static_dimension.is_some() {
+        faults.push("a static model has no columns and heads to take out: choose one of the two");
     }
     if options.int8.is_some() && options.static_dimension.is_some() {
         faults.push("a static model has no products to make in int8: choose one of the two");
@@ -317,8 +334,9 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
     if options.bits.is_some() && !options.int4 {
         faults.push("a number of bits belongs to matrices in 4 bits, which were not asked for");
     }
-    if !options.calibrate_with.is_empty() && options.int8.is_none() && !options.int4 {
-        faults.push("texts to calibrate with belong to products in int8 or matrices in 4 bits, which were not asked for");
+    let calibrated = options.int8.is_some() || options.int4 || options.prune.is_some();
+    if !options.calibrate_with.is_empty() && !calibrated {
+        faults.push("texts to calibrate with belong to pruning, products in int8 or matrices in 4 bits, which were not asked for");
     }
     if !options.in_f32.is_empty() && options.int8.is_none() {
         faults.push("only products in int8, which were not asked for, leave nodes in f32");

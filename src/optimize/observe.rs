@@ -8,6 +8,7 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
 use isovec_model::convert::adapters;
 use isovec_optimize::OptimizeError;
+use isovec_optimize::int4::{Moments, Pass};
 use isovec_tokenize::Limits;
 
 use crate::config::EmbeddingConfig;
@@ -26,6 +27,33 @@ const LONGEST: usize = 256;
 
 /// Bytes that a run of the probe may give: longer texts are cut.
 const RUN_BYTES: usize = 64 << 20;
+
+/// Texts that moments are taken of, evenly from all of them: more change little, and take their time.
+pub(super) const OBSERVED: usize = 2000;
+
+/// What the inputs of a pass have in common over texts.
+pub(super) async fn moments(
+    bundle: &ModelBundle,
+    pass: &Pass,
+    config: &EmbeddingConfig,
+    texts: &[String],
+    cancel: &Cancel,
+) -> Result<Vec<Moments>> {
+    let mut moments: Vec<Moments> = pass
+        .inputs()
+        .map(|(_, width)| Moments::new(width))
+        .collect();
+    let (probe, bytes) = (pass.probe(bundle), pass.bytes_per_token());
+    observe(bundle, &probe, bytes, config, texts, cancel, |run| {
+        for ((name, _), moments) in pass.inputs().zip(&mut moments) {
+            let values = run.output(name).and_then(|values| values.as_slice().ok());
+            moments.add(values.unwrap_or_default())?;
+        }
+        Ok(())
+    })
+    .await?;
+    Ok(moments)
+}
 
 /// Runs a probe of a model on texts, one at a time and without padding, and hands on what each run gives. The probe gives so many bytes
 /// for a token.

@@ -17,6 +17,9 @@ pub struct OptimizeOptions {
     pub keep_tokens_of: Option<Vec<String>>,
     /// A static model of vectors of so many components is made instead of a smaller form of the model itself.
     pub static_dimension: Option<usize>,
+    /// Columns, heads of attention and layers that the vectors of [`calibrate_with`](Self::calibrate_with) miss least are taken out,
+    /// until this share of the bytes of all weights is gone, between 0 and 1. Needs texts.
+    pub prune: Option<f64>,
     /// Products are made of whole numbers of 8 bits, in an ONNX file that ONNX Runtime computes so. With `model.dtype = "f16"` the
     /// matrices that stay are stored in 16 bits.
     pub int8: Option<Activations>,
@@ -34,7 +37,7 @@ pub struct OptimizeOptions {
     /// Texts that the original and the result are compared and timed with. Empty: those of [`keep_tokens_of`](Self::keep_tokens_of),
     /// and without those nothing is measured.
     pub texts: Vec<String>,
-    /// Texts that [`int8`](Self::int8) and [`int4`](Self::int4) observe: others than are compared, so that the comparison says what
+    /// Texts that [`prune`](Self::prune), [`int8`](Self::int8) and [`int4`](Self::int4) observe: others than are compared, so that the comparison says what
     /// new texts will see. Empty: [`texts`](Self::texts).
     pub calibrate_with: Vec<String>,
     /// Nothing is compared and timed: the texts are for the model alone.
@@ -57,6 +60,13 @@ impl OptimizeOptions {
     #[must_use]
     pub fn with_static(mut self, dimension: usize) -> Self {
         self.static_dimension = Some(dimension);
+        self
+    }
+
+    /// Takes out columns, heads and layers, until this share of the bytes is gone.
+    #[must_use]
+    pub fn with_prune(mut self, share: f64) -> Self {
+        self.prune = Some(share);
         self
     }
 
@@ -109,7 +119,7 @@ impl OptimizeOptions {
         self
     }
 
-    /// Observes these texts to quantise, and not those that are compared.
+    /// Observes these texts to prune and to quantise, and not those that are compared.
     #[must_use]
     pub fn with_calibrate_with<T: Into<String>>(
         mut self,

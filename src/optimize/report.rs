@@ -9,6 +9,7 @@ use isovec_engine::description::describe;
 use isovec_model::precision::{BLOCK, widened};
 use isovec_optimize::int4::Matrix;
 use isovec_optimize::int8::Product;
+use isovec_optimize::pruning::{Pruned, Unit};
 use serde::Serialize;
 
 use crate::source::ModelSource;
@@ -27,6 +28,8 @@ pub struct Report {
     pub quality: Option<Quality>,
     /// How fast both are; `None` without texts.
     pub speed: Option<Speed>,
+    /// What became of each layer's columns and heads, where a share of the bytes was taken out; else empty.
+    pub pruned: Vec<Pruned>,
     /// What became of each product and table, where products were made of whole numbers; else empty.
     pub products: Vec<Product>,
     /// What became of each matrix and table, where they were stored in 4 bits; else empty.
@@ -203,6 +206,7 @@ impl Report {
                 format!("{applied}: {}", step.detail),
             ));
         }
+        rows.extend(self.pruned.iter().map(left_of));
         for product in self.products.iter().filter(|product| !product.int8) {
             rows.push((format!("f32: {}", product.node), product.reason.clone()));
         }
@@ -261,6 +265,20 @@ impl Report {
     }
 }
 
+/// The row of a region: what is left of it.
+fn left_of(pruned: &Pruned) -> (String, String) {
+    let name = match pruned.unit {
+        Unit::Heads => "heads",
+        _ => "columns",
+    };
+    let left = match pruned.kept {
+        0 => format!("the layer is left out, with its {} {name}", pruned.units),
+        kept if kept == pruned.units => format!("all {kept} {name}"),
+        kept => format!("{kept} of {} {name}", pruned.units),
+    };
+    (format!("left: {}", pruned.matrix), left)
+}
+
 /// The row of a matrix: its bits, and what they leave of it.
 fn bits_of(matrix: &Matrix) -> (String, String) {
     let (name, ratio) = (&matrix.name, matrix.sqnr.unwrap_or(f64::INFINITY));
@@ -315,6 +333,7 @@ mod tests {
             steps: vec![Step::left_out("precision", "nobody asked")],
             quality: None,
             speed: None,
+            pruned: Vec::new(),
             products: Vec::new(),
             matrices: Vec::new(),
             files: Vec::new(),

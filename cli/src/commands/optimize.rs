@@ -30,6 +30,9 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
     if let Some(dimension) = args.static_dimension {
         options = options.with_static(dimension);
     }
+    if let Some(share) = args.prune {
+        options = options.with_prune(share);
+    }
     if let Some(scales) = args.int8 {
         options = options.with_int8(match scales {
             Scales::Static => Activations::Static,

@@ -148,11 +148,12 @@ const NEAREST: usize = 10;
 
 fn check(config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
     let one = options.int8.is_some() || options.int4 || options.static_dimension.is_some();
+    let one = one || options.prune.is_some();
     let parts = options.smooth.is_some() || options.bits.is_some() || !options.in_f32.is_empty();
     match one || parts || config.model.dtype.is_some() {
         false => Ok(()),
         true => Err(Error::Config(vec![
-            "a budget chooses between techniques itself: leave out products in int8 and their options, a static model, and model.dtype"
+            "a budget chooses between techniques itself: leave out pruning, products in int8 and their options, a static model, and model.dtype"
                 .into(),
         ])),
     }

@@ -6,6 +6,7 @@
 //! - [`calibrate`]: ranges of activations, in flat memory.
 //! - [`int4`]: matrices in 4 bits, for the download.
 //! - [`int8`]: products of whole numbers of 8 bits, for ONNX Runtime.
+//! - [`pruning`]: columns, heads and layers that a model can do without.
 //! - [`budget`]: a search for a model that keeps bounds of quality, size and time.
 //! - [`history`]: what was done to a model, in its own metadata.
 //!
@@ -20,6 +21,8 @@ pub mod history;
 pub mod int4;
 pub mod int8;
 pub mod measure;
+mod passes;
+pub mod pruning;
 mod rewriting;
 mod source;
 pub mod vocabulary;

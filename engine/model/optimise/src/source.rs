@@ -17,6 +17,12 @@ pub(crate) enum Form {
     Matrix { weight: usize, by: Arc<[f32]> },
     /// A table in whole numbers with a scale for each row.
     Table(usize),
+    /// The values of a weight of f32s at these places of an axis.
+    Kept {
+        weight: usize,
+        axis: usize,
+        places: Arc<[usize]>,
+    },
     /// Other values.
     Bytes(Bytes),
 }
@@ -39,6 +45,17 @@ impl WeightSource for Reformed {
             let whole = match &self.forms[index] {
                 Form::Same(weight) => return self.source.read(*weight).await,
                 Form::Bytes(bytes) => return Ok(bytes.clone()),
+                Form::Kept {
+                    weight,
+                    axis,
+                    places,
+                } => {
+                    let values = floats(&self.source, *weight).await?;
+                    let shape = &self.source.weights()[*weight].shape;
+                    let kept = kept(&values, shape, *axis, places);
+                    let bytes = kept.iter().flat_map(|value| value.to_le_bytes());
+                    return Ok(bytes.collect::<Vec<u8>>().into());
+                }
                 Form::Matrix { weight, by } => matrix(&self.source, *weight, by).await?,
                 Form::Table(weight) => table(&self.source, *weight).await?,
             };
@@ -53,6 +70,19 @@ impl WeightSource for Reformed {
             _ => Box::pin(async move { sink.take(&self.read(index).await?) }),
         }
     }
+}
+
+/// The values of a tensor at some places of an axis.
+pub(crate) fn kept(values: &[f32], shape: &[usize], axis: usize, places: &[usize]) -> Vec<f32> {
+    let inner: usize = shape[axis + 1..].iter().product();
+    let whole = shape[axis] * inner;
+    let mut kept = Vec::with_capacity(values.len() / shape[axis].max(1) * places.len());
+    for part in values.chunks_exact(whole.max(1)) {
+        for place in places {
+            kept.extend_from_slice(&part[place * inner..][..inner]);
+        }
+    }
+    kept
 }
 
 /// A matrix whose rows are multiplied, in whole numbers with a scale for each column.

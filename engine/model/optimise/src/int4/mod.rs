@@ -38,12 +38,14 @@ use self::allocate::{FEWEST, MEASURED, MOST, Taker, allocate};
 use self::write::Writing;
 use crate::error::{OptimizeError, Result};
 use crate::history;
-use crate::int8::{Products, check, probe};
+use crate::int8::{Products, check};
 use crate::measure::sqnr;
+use crate::passes::{Input, in_passes};
 use crate::source::{Form, Reformed};
 
 pub use self::feedback::quantize_for;
 pub use self::moments::Moments;
+pub use crate::passes::Pass;
 
 /// Matrices of fewer bytes stay as they are.
 const LEAST: usize = 4096;
@@ -54,9 +56,6 @@ pub const LEAST_SQNR: f64 = 13.0;
 
 /// A table of fewer rows has the same bits in all of them.
 const LEAST_SPLIT: usize = 4096;
-
-/// Bytes of the moments of a pass, unless one input takes more.
-const PASS_BYTES: usize = 128 << 20;
 
 /// Bits of a value on average, scales not counted, unless others are asked for.
 pub const AVERAGE: u8 = 4;
@@ -121,42 +120,6 @@ struct Planned {
     told: Matrix,
     /// Of each part, once it is settled.
     tensors: Vec<BlockTensor>,
-}
-
-#[derive(Debug, Clone)]
-struct Input {
-    name: String,
-    width: usize,
-    matrices: Vec<usize>,
-}
-
-/// Some inputs of products, whose moments fit into memory at the same time.
-#[derive(Debug)]
-pub struct Pass {
-    inputs: Vec<Input>,
-}
-
-impl Pass {
-    /// A model that gives these inputs.
-    #[must_use]
-    pub fn probe(&self, bundle: &ModelBundle) -> ModelBundle {
-        probe(
-            bundle,
-            self.inputs.iter().map(|input| &input.name).collect(),
-        )
-    }
-
-    /// The inputs: the name of each, and the values of its rows.
-    pub fn inputs(&self) -> impl Iterator<Item = (&str, usize)> {
-        let inputs = self.inputs.iter();
-        inputs.map(|input| (input.name.as_str(), input.width))
-    }
-
-    /// Bytes of what the probe gives for a token.
-    pub fn bytes_per_token(&self) -> usize {
-        let widths = self.inputs.iter().map(|input| input.width);
-        widths.sum::<usize>() * size_of::<f32>()
-    }
 }
 
 impl<'b> FewBits<'b> {
@@ -325,7 +288,7 @@ impl<'b> FewBits<'b> {
 
     /// The inputs of products in passes over the texts, each with moments of at most 128 MB, or of one input.
     pub fn passes(&self) -> Vec<Pass> {
-        in_passes(&self.inputs, PASS_BYTES)
+        in_passes(&self.inputs)
     }
 
     /// Rounds the matrices of a pass for the inputs that were seen, `moments` in the order of [`Pass::inputs`].
@@ -446,28 +409,6 @@ fn inputs(bundle: &ModelBundle, matrices: &[Planned]) -> Result<Vec<Input>> {
     Ok(inputs.filter(|input| !input.matrices.is_empty()).collect())
 }
 
-/// Inputs in passes whose moments take at most so many bytes, or which have one input.
-fn in_passes(inputs: &[Input], most: usize) -> Vec<Pass> {
-    let mut passes: Vec<Pass> = Vec::new();
-    let mut taken = 0;
-    for input in inputs {
-        let bytes = Moments::entries(input.width) * size_of::<f64>();
-        match passes.last_mut().filter(|_| taken + bytes <= most) {
-            Some(pass) => {
-                taken += bytes;
-                pass.inputs.push(input.clone());
-            }
-            None => {
-                taken = bytes;
-                passes.push(Pass {
-                    inputs: vec![input.clone()],
-                });
-            }
-        }
-    }
-    passes
-}
-
 /// How a weight is read.
 #[derive(Debug, Clone, Copy)]
 struct Read {
@@ -524,27 +465,6 @@ fn by_use(rows: usize) -> Vec<(usize, f64)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_pass_has_as_many_inputs_as_memory_allows_and_at_least_one() {
-        let inputs = [3, 3, 10, 3, 3, 3].map(|width| Input {
-            name: String::new(),
-            width,
-            matrices: Vec::new(),
-        });
-        // 3 wide takes 6 numbers, and 10 wide 55.
-        let told = |most: usize| -> Vec<Vec<usize>> {
-            let passes = in_passes(&inputs, most);
-            let widths = passes
-                .iter()
-                .map(|pass| pass.inputs().map(|(_, width)| width).collect());
-            widths.collect()
-        };
-        assert_eq!(told(12 * 8), [vec![3, 3], vec![10], vec![3, 3], vec![3]]);
-        assert_eq!(told(61 * 8), [vec![3, 3], vec![10, 3], vec![3, 3]]);
-        assert_eq!(told(usize::MAX / 2), [vec![3, 3, 10, 3, 3, 3]]);
-        assert!(in_passes(&[], 1).is_empty());
-    }
 
     #[test]
     fn the_first_rows_of_a_table_are_used_most() {

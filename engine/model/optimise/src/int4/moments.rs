@@ -25,7 +25,7 @@ impl Moments {
     }
 
     /// Numbers that rows of this width take.
-    pub(super) fn entries(width: usize) -> usize {
+    pub(crate) fn entries(width: usize) -> usize {
         width * (width + 1) / 2
     }
 

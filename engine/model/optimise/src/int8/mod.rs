@@ -29,8 +29,8 @@ use crate::error::{OptimizeError, Result};
 use crate::history;
 
 pub use observed::Observed;
-pub(crate) use products::probe;
 pub use products::{Products, check};
+pub(crate) use products::{probe, users};
 
 /// Where the scale of activations comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

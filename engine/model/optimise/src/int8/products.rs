@@ -294,7 +294,7 @@ fn quantises(node: &NodeProto) -> bool {
 }
 
 /// How often each value is read, by nodes, by the graphs in their attributes, and as an output.
-pub(super) fn users(graph: &GraphProto) -> HashMap<&str, usize> {
+pub(crate) fn users(graph: &GraphProto) -> HashMap<&str, usize> {
     fn count<'g>(graph: &'g GraphProto, users: &mut HashMap<&'g str, usize>) {
         for node in &graph.node {
             for name in &node.input {

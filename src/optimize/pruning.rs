@@ -1,0 +1,88 @@
+//! Columns, heads and layers that a model can do without: its vectors of the user's texts say which.
+
+use isovec_engine::bundle::ModelBundle;
+use isovec_model::precision::widened;
+use isovec_optimize::OptimizeError;
+use isovec_optimize::pruning::{Pruned, Pruning, Unit};
+
+use super::measure::spread;
+use super::observe::{OBSERVED, moments};
+use super::report::Speed;
+use super::vectors::Compared;
+use super::{OptimizeOptions, Step};
+use crate::config::EmbeddingConfig;
+use crate::error::Result;
+
+/// The model without a share of its bytes, and what became of each region of it.
+pub(super) async fn make(
+    bundle: &ModelBundle,
+    config: &EmbeddingConfig,
+    options: &OptimizeOptions,
+    share: f64,
+) -> Result<(ModelBundle, Vec<Pruned>)> {
+    let cancel = &options.watch.cancel;
+    // Matrices in 16 bits are taken as well.
+    let bundle = &widened(bundle);
+    let mut pruning = Pruning::of(bundle)?;
+    let texts = options.calibrating();
+    if texts.is_empty() {
+        let wrong = "there is no text to prune with; give texts like those that will be embedded";
+        return Err(OptimizeError::Texts(wrong.into()).into());
+    }
+    let texts = spread(texts.to_vec(), OBSERVED);
+    for pass in pruning.passes() {
+        let moments = moments(bundle, &pass, config, &texts, cancel).await?;
+        pruning.rank(&pass, &moments, cancel).await?;
+    }
+    let compared = Compared::with(bundle, config, &texts, cancel).await?;
+    let mut changes = Vec::with_capacity(pruning.parts());
+    for part in 0..pruning.parts() {
+        changes.push(match pruning.alone(part).await? {
+            Some(other) => compared.change(other).await?,
+            None => 0.0,
+        });
+    }
+    pruning.weigh(&changes)?;
+    pruning.share(share)?;
+    for pass in pruning.rest() {
+        let moments = moments(bundle, &pass, config, &texts, cancel).await?;
+        pruning.settle(&pass, &moments).await?;
+    }
+    Ok(pruning.finish().await?)
+}
+
+/// What the report says of it. With the time of both models, whether the loss made it faster.
+pub(super) fn step(pruned: &[Pruned], speed: Option<&Speed>) -> Step {
+    if pruned.is_empty() {
+        return Step::left_out("pruning", "no share of the bytes to be taken out was given");
+    }
+    let told = |unit: Unit, name: &str| {
+        let some = pruned
+            .iter()
+            .filter(|part| part.unit == unit && part.kept > 0);
+        let (all, kept) = some.fold((0, 0), |(all, kept), part| {
+            (all + part.units, kept + part.kept)
+        });
+        (all > kept).then(|| format!("{} of {all} {name}", all - kept))
+    };
+    let gone = pruned.iter().filter(|part| part.kept == 0).count();
+    let layers = (gone > 0).then(|| format!("{gone} of {} layers", pruned.len()));
+    let parts = [
+        told(Unit::Columns, "columns"),
+        told(Unit::Heads, "heads of attention"),
+        layers,
+    ];
+    let bytes: usize = pruned.iter().map(|part| part.bytes).sum();
+    let mut detail = format!(
+        "{} are gone, {:.2} MB of weights",
+        parts.into_iter().flatten().collect::<Vec<_>>().join(", "),
+        bytes as f64 / 1e6
+    );
+    match speed {
+        // Every turn was faster.
+        Some(speed) if speed.between.0 > 1.0 => {}
+        Some(_) => detail += "; not faster in every turn, so no speed can be promised",
+        None => {}
+    }
+    Step::done("pruning", detail)
+}
