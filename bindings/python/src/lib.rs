@@ -37,6 +37,7 @@ mod loading;
 mod logs;
 mod model;
 mod multi_vector;
+mod optimize;
 mod options;
 mod picture_classifier;
 mod pictures;
@@ -67,6 +68,8 @@ fn _isovec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<picture_classifier::ImageClassifier>()?;
     module.add_class::<text_reader::TextReader>()?;
     module.add_function(wrap_pyfunction!(text_reader::hocr, module)?)?;
+    module.add_class::<optimize::OptimizationReport>()?;
+    module.add_function(wrap_pyfunction!(optimize::optimize, module)?)?;
     module.add_class::<embeddings::Embeddings>()?;
     module.add_class::<compact::CompactEmbeddings>()?;
     module.add_function(wrap_pyfunction!(compact::fuse, module)?)?;

@@ -29,6 +29,7 @@ from ._isovec import (
     Model,
     MultiVectorEmbedder,
     MultiVectorEmbeddings,
+    OptimizationReport,
     ProfileSession,
     Reranker,
     SparseEmbedder,
@@ -37,6 +38,7 @@ from ._isovec import (
     __version__,
     fuse,
     hocr,
+    optimize,
 )
 from ._results import (
     Chunk,
@@ -77,6 +79,7 @@ __all__ = [
     "ModelNotFoundError",
     "MultiVectorEmbedder",
     "MultiVectorEmbeddings",
+    "OptimizationReport",
     "OverloadedError",
     "PictureText",
     "ProfileSession",
@@ -94,4 +97,5 @@ __all__ = [
     "__version__",
     "fuse",
     "hocr",
+    "optimize",
 ]

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol, TypedDict, Union
 
 import numpy as np
@@ -418,6 +418,39 @@ class TextReader:
     def effective_config(self) -> list[dict[str, Any]]: ...
 
 def hocr(pages: Iterable[tuple[str, PictureText]]) -> str: ...
+
+class OptimizationReport:
+    @property
+    def written(self) -> bool: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def to_markdown(self) -> str: ...
+    def to_html(self) -> str: ...
+
+def optimize(
+    source: Source,
+    out: Path,
+    *,
+    texts: Texts | None = None,
+    calibrate: Texts | None = None,
+    keep_tokens_of: Texts | None = None,
+    static_dimension: int | None = None,
+    prune: float | None = None,
+    int8: Literal["static", "dynamic"] | None = None,
+    smooth: float | None = None,
+    int4: bool = False,
+    bits: float | None = None,
+    in_f32: Sequence[str] = ...,
+    budget: Sequence[str] = ...,
+    rounds: int | None = None,
+    seconds: float | None = None,
+    config: Mapping[str, Any] | None = None,
+    progress: bool | Callable[[Progress], object] | None = None,
+    dtype: Dtype | None = None,
+    max_length: int | None = None,
+    revision: str | None = None,
+    cache_dir: Path | None = None,
+    offline: bool | None = None,
+) -> OptimizationReport: ...
 
 class Embeddings:
     @staticmethod
