@@ -46,6 +46,13 @@ def check(text: PictureText, peer: dict[str, Any]) -> None:
             assert corner == pytest.approx(other, abs=NEAR)
 
 
+def test_the_portable_engine_reads_the_same(networks: str, reader: TextReader) -> None:
+    portable = TextReader(networks, config={"engine": "portable"})
+    assert portable.provider["engine"] == "portable"
+    page = PAGES / PEER[1]["file"]
+    check(portable.read([page])[0], PEER[1])
+
+
 def test_pages_are_those_of_rapidocr(reader: TextReader) -> None:
     paths = [PAGES / page["file"] for page in PEER]
     texts = reader.read([paths[0], str(paths[1]), *[path.read_bytes() for path in paths[2:]]])

@@ -244,13 +244,19 @@ fn operator(call: &Call<'_>) -> Array {
             let (a, b) = (call.input(0), call.input(1));
             let mut shape = a.shape.clone();
             let last = shape.len() - 1;
-            shape[last] = b.shape[1];
+            let [.., steps, columns] = b.shape[..] else {
+                panic!("a product with {:?}", b.shape);
+            };
+            shape[last] = columns;
+            // A matrix for all, or one for each of the axes before.
+            let own = b.shape.len() - 2;
             Array::build(&shape, |at| {
-                (0..b.shape[0])
+                (0..steps)
                     .map(|step| {
                         let mut left = at.to_vec();
                         left[last] = step;
-                        a.at(&left) * b.at(&[step, at[last]])
+                        let right = [&at[..own], &[step, at[last]]].concat();
+                        a.at(&left) * b.at(&right)
                     })
                     .sum()
             })
@@ -269,6 +275,7 @@ fn operator(call: &Call<'_>) -> Array {
             call.input(0).zip(call.input(1), |a, b| (a / b).trunc())
         }
         "Div" => call.input(0).zip(call.input(1), |a, b| a / b),
+        "Pow" => call.input(0).zip(call.input(1), libm::pow),
         "Max" => call.input(0).zip(call.input(1), f64::max),
         "Min" => call.input(0).zip(call.input(1), f64::min),
         "Neg" => call.input(0).map(|x| -x),
@@ -374,25 +381,29 @@ fn operator(call: &Call<'_>) -> Array {
             }
         }
         "Gather" => {
+            // Entries of the first axis.
             let (x, places) = (call.input(0), call.input(1));
+            let (count, inner) = (x.shape[0], x.values.len() / x.shape[0]);
+            let taken = places.values.iter().flat_map(|&at| {
+                let at = if at < 0.0 { at + count as f64 } else { at } as usize;
+                x.values[at * inner..][..inner].to_vec()
+            });
             Array {
-                shape: places.shape.clone(),
-                values: places
-                    .values
-                    .iter()
-                    .map(|&at| x.values[at as usize])
-                    .collect(),
+                shape: [&places.shape[..], &x.shape[1..]].concat(),
+                values: taken.collect(),
             }
         }
         "Slice" => {
+            // Of the first axis.
             let x = call.input(0);
             let (start, end) = (
                 call.input(1).values[0] as usize,
                 call.input(2).values[0] as usize,
             );
+            let inner = x.values.len() / x.shape[0];
             Array {
-                shape: vec![end - start],
-                values: x.values[start..end].to_vec(),
+                shape: [&[end - start], &x.shape[1..]].concat(),
+                values: x.values[start * inner..end * inner].to_vec(),
             }
         }
         other => panic!("{other} has no reference"),

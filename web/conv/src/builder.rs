@@ -94,7 +94,7 @@ impl Builder {
         node
     }
 
-    /// `x * scale + shift` by channel, which a convolution takes into its weights.
+    /// `x * scale + shift` by channel, which a convolution and a normalisation take into their weights.
     pub(crate) fn affine(&mut self, x: NodeId, scale: Vec<f64>, shift: Vec<f64>) -> NodeId {
         if let Some(node) = self.own(x, 1)
             && node.finish.is_empty()
@@ -111,6 +111,27 @@ impl Builder {
                 .map(|at| of(&bias, at, 0.0) * scale[at] + shift[at]);
             conv.bias = Some(shifts.collect());
             conv.scale = Some(channels.map(|at| of(&old, at, 1.0) * scale[at]).collect());
+            self.readers[x.0] = 0;
+            return x;
+        }
+        if let Some(node) = self.own(x, 1)
+            && node.finish.is_empty()
+            && let Op::Norm { gamma, beta, .. } = &mut node.op
+        {
+            let mut shifted = shift.iter().map(|&shift| shift as f32);
+            *beta = Some(match beta.take() {
+                None => shifted.collect(),
+                Some(old) => {
+                    let old = old.iter().zip(&scale);
+                    let old = old.map(|(&old, &by)| (f64::from(old) * by) as f32);
+                    old.zip(shifted.by_ref())
+                        .map(|(old, shift)| old + shift)
+                        .collect()
+                }
+            });
+            for (gamma, scale) in gamma.iter_mut().zip(&scale) {
+                *gamma = (f64::from(*gamma) * scale) as f32;
+            }
             self.readers[x.0] = 0;
             return x;
         }

@@ -18,6 +18,7 @@ pub(crate) fn of_unit(node: &Node) -> u64 {
         Op::MaxPool { windows, .. } | Op::AveragePool { windows, .. } => {
             windows.window.taps() as u64
         }
+        Op::Attention { .. } => 2 * node.map.width as u64,
         Op::Norm { .. } | Op::Softmax { .. } | Op::Unit { .. } => 8,
         _ => 2,
     };

@@ -21,6 +21,10 @@ use crate::run::Memory;
 /// picture has its memory. Networks that keep a picture's extents for long take some ten.
 const FOR_EACH: usize = 32;
 
+/// Bytes of maps that are kept for the next run. Larger ones, of pages of text and the like, are asked for again: a network of many
+/// sizes is loaded for several of them, and would keep the maps of each.
+const SPARE: usize = 32 << 20;
+
 /// A graph, ready to run.
 #[derive(Debug)]
 pub struct Executable {
@@ -155,6 +159,9 @@ impl Executable {
 
     /// Takes the memory of a run that is over.
     pub(crate) fn keep(&self, memory: Memory) {
+        if self.map_bytes() > SPARE {
+            return;
+        }
         let mut spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner);
         spare.push(memory);
     }

@@ -71,6 +71,15 @@ pub(crate) enum Op {
     },
     /// The softmax of each pixel.
     Softmax { x: NodeId },
+    /// Attention of a row of pixels, whose channels are heads one after another.
+    Attention {
+        queries: HeadsOf,
+        keys: HeadsOf,
+        values: HeadsOf,
+        heads: usize,
+        /// What products of queries and keys are multiplied by.
+        scale: f32,
+    },
     /// Each pixel divided by its length, or by `least` where it is shorter.
     Unit { x: NodeId, least: f32 },
     /// The values channel by channel: the order of the graph.
@@ -82,6 +91,14 @@ pub(crate) enum Op {
     /// Every pixel becomes so many, by rows and by columns: a channel of the result has the numbers of its pixels beside each
     /// other among the channels of `x`, row by row.
     Spread { x: NodeId, by: [usize; 2] },
+}
+
+/// Channels of a map that are heads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeadsOf {
+    pub(crate) x: NodeId,
+    /// The first of them.
+    pub(crate) first: usize,
 }
 
 /// A convolution; a product of pixels with a matrix is one of 1 x 1.
@@ -152,6 +169,7 @@ impl Op {
             Self::Multiply { .. } => "multiply",
             Self::Norm { .. } => "norm",
             Self::Softmax { .. } => "softmax",
+            Self::Attention { .. } => "attention",
             Self::Unit { .. } => "unit",
             Self::Planes { .. } => "planes",
             Self::Concat { .. } => "concat",
@@ -180,6 +198,15 @@ impl Op {
                 f(x);
                 f(by);
             }
+            Self::Attention {
+                queries,
+                keys,
+                values,
+                ..
+            } => [queries, keys, values]
+                .map(|of| &mut of.x)
+                .into_iter()
+                .for_each(f),
             Self::Concat { parts } => parts.iter_mut().for_each(f),
         }
     }

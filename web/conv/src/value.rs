@@ -7,6 +7,7 @@ use isovec_engine::onnx::proto::{DataType, TensorProto};
 use isovec_kernels::conv::Map;
 
 use crate::error::Why;
+use crate::lower::attention::{Heads, Scores};
 use crate::node::NodeId;
 
 /// A value of the graph.
@@ -20,8 +21,28 @@ pub(crate) enum Value {
     Weight { index: usize, shape: Vec<usize> },
     /// Extents of a shape: a list, or one of them.
     Extents { all: Vec<Extent>, scalar: bool },
+    /// A step of the way to a layer normalisation, which only that reads.
+    Moment { of: Data, moment: Moment },
+    /// Tokens cut into heads, which only attention reads.
+    Heads(Heads),
+    /// Products of queries and keys.
+    Scores(Box<Scores>),
     /// A step of the way to a vector's length, which only a normalisation reads.
     Length { of: Data, step: Step },
+}
+
+/// A step towards the normalisation of a pixel's channels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Moment {
+    Mean,
+    /// The value less the mean.
+    Centred,
+    /// The squares of that.
+    Squares,
+    /// Their mean, and a number more.
+    Variance(f32),
+    /// The root of the mean and the number.
+    Deviation(f32),
 }
 
 /// How far it is.
@@ -163,6 +184,9 @@ impl Value {
             Self::Numbers(_) => "a constant",
             Self::Weight { .. } => "a weight",
             Self::Extents { .. } => "a shape",
+            Self::Moment { .. } => "a step of a normalisation",
+            Self::Heads(_) => "heads of attention",
+            Self::Scores(_) => "scores of attention",
             Self::Length { .. } => "a vector's length",
         }
     }

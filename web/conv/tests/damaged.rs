@@ -5,6 +5,7 @@ mod common;
 
 use std::sync::Arc;
 
+use common::tokens::Tokens;
 use isovec_conv::Executable;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -16,8 +17,8 @@ use isovec_model::onnx::builder::{float, int, ints};
 use isovec_test_models::convolutions::{Net, bottleneck, inverted};
 use isovec_test_models::rng::Rng;
 
-/// Damaged graphs.
-const GRAPHS: usize = 3000;
+/// Damaged graphs of each network.
+const GRAPHS: usize = 2000;
 
 /// Numbers that attributes, extents and constants may become.
 const NUMBERS: [i64; 12] = [
@@ -36,7 +37,7 @@ const NUMBERS: [i64; 12] = [
 ];
 
 /// Operators that a node may become.
-const OPERATORS: [&str; 20] = [
+const OPERATORS: [&str; 23] = [
     "Conv",
     "Gemm",
     "MatMul",
@@ -57,6 +58,9 @@ const OPERATORS: [&str; 20] = [
     "Gather",
     "Squeeze",
     "HardSigmoid",
+    "Pow",
+    "Slice",
+    "Sub",
 ];
 
 /// A network with some of everything.
@@ -86,6 +90,18 @@ fn network() -> (Net, String) {
     x = net.classifier(&x, (10, 16 * 5 * 4));
     x = net.node("Softmax", &[&x], vec![int("axis", 1)]);
     (net, x)
+}
+
+/// A row of pixels, with attention over it.
+fn tokens() -> (Net, String) {
+    let mut tokens = Tokens::new(3, 12);
+    let x = tokens.x.clone();
+    let normed = tokens.norm(&x, true);
+    let joined = tokens.joined(&normed, 3, false);
+    let apart = tokens.apart(&joined, 2);
+    let gathered = tokens.joined(&apart, 4, true);
+    let output = tokens.norm(&gathered, false);
+    (tokens.net, output)
 }
 
 /// One of a list.
@@ -165,8 +181,13 @@ fn damage(bundle: &mut ModelBundle, rng: &mut Rng) {
 
 #[test]
 fn damaged_graphs_are_refused_or_run() {
-    let (mut net, output) = network();
-    let whole = net.bundle(&[&output]);
+    for (net, output) in [network(), tokens()] {
+        refused_or_run(net, &output);
+    }
+}
+
+fn refused_or_run(mut net: Net, output: &str) {
+    let whole = net.bundle(&[output]);
     let batch = net.batch(&net.pictures(1, 1));
     let (mut refused, mut ran) = (0, 0);
     let mut rng = Rng::new(2);

@@ -3,6 +3,7 @@
 
 mod common;
 
+use common::tokens::{TOKENS, Tokens};
 use common::{Checked, bits, run};
 use isovec_conv::{CompileError, Refused};
 use isovec_engine::EngineError;
@@ -628,4 +629,111 @@ fn memory_is_passed_on_between_runs() {
     for (run, alone) in runs.into_iter().zip(alone) {
         assert_eq!(bits(&run.finish()[0].2), bits(&alone));
     }
+}
+
+#[test]
+fn attention_of_a_row_of_pixels() {
+    for (seed, heads, kind) in [(1, 4, 0), (2, 1, 1), (3, 3, 2), (4, 2, 0)] {
+        let mut tokens = Tokens::new(seed, 12);
+        let x = tokens.x.clone();
+        let normed = tokens.norm(&x, kind == 1);
+        let context = match kind {
+            0 => tokens.joined(&normed, heads, false),
+            1 => tokens.joined(&normed, heads, true),
+            _ => tokens.apart(&normed, heads),
+        };
+        let own = tokens.linear(&context, [12, 12]);
+        let sum = tokens.net.node("Add", &[&x, &own], vec![]);
+        let last = tokens.linear(&sum, [12, 5]);
+        let operators = tokens.net.check(&[&last]);
+        let count = |name: &str| operators.iter().filter(|own| **own == name).count();
+        assert_eq!((count("attention"), count("norm")), (1, 1), "{operators:?}");
+        assert_eq!(count("affine"), 0, "{operators:?}");
+    }
+}
+
+#[test]
+fn constants_get_other_extents() {
+    let (mut net, x) = net(9, 6);
+    let bias = net.weight(&[6], 0.0, 1.0);
+    for (wanted, squeezed) in [([1, 6, 1, 1], false), ([0, -1, 1, 1], true)] {
+        let shape = net.ints(&wanted);
+        let bias = match squeezed {
+            // The first extent stays: it is 1 by then.
+            true => {
+                let first = net.ints(&[1, -1]);
+                net.node("Reshape", &[&bias, &first], vec![])
+            }
+            false => bias.clone(),
+        };
+        let bias = net.node("Reshape", &[&bias, &shape], vec![]);
+        let y = net.node("Add", &[&x, &bias], vec![]);
+        net.check(&[&y]);
+    }
+    for wrong in [&[5_i64][..], &[-1, -1], &[4, -1], &[1, 6, 2]] {
+        let shape = net.ints(wrong);
+        let bias = net.node("Reshape", &[&bias, &shape], vec![]);
+        let y = net.node("Add", &[&x, &bias], vec![]);
+        let error = net.compile(&[&y]).unwrap_err();
+        assert!(error.to_string().contains("a shape of"), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_attention_is_refused() {
+    let refused = |change: &dyn Fn(&mut Tokens) -> String| {
+        let mut tokens = Tokens::new(5, 12);
+        let output = change(&mut tokens);
+        let error = tokens.net.compile(&[&output]).unwrap_err();
+        assert!(matches!(error, CompileError::Refused(_)), "{error:?}");
+        error.to_string()
+    };
+    let cut = |tokens: &mut Tokens, order: &[i64]| {
+        let x = tokens.x.clone();
+        let shape = tokens.net.ints(&[0, TOKENS as i64, 3, 4]);
+        let cut = tokens.net.node("Reshape", &[&x, &shape], vec![]);
+        tokens
+            .net
+            .node("Transpose", &[&cut], vec![ints("perm", order)])
+    };
+    // Heads that something else reads, scores without a softmax, keys that are not turned, a softmax over queries.
+    let read = refused(&|tokens| {
+        let heads = cut(tokens, &[0, 2, 1, 3]);
+        tokens.net.node("Relu", &[&heads], vec![])
+    });
+    assert!(read.contains("no step of attention"), "{read}");
+    let plain = refused(&|tokens| {
+        let (q, k) = (cut(tokens, &[0, 2, 1, 3]), cut(tokens, &[0, 2, 3, 1]));
+        let scores = tokens.net.node("MatMul", &[&q, &k], vec![]);
+        tokens.net.node("MatMul", &[&scores, &q], vec![])
+    });
+    assert!(plain.contains("softmax of scores"), "{plain}");
+    let turned = refused(&|tokens| {
+        let (q, k) = (cut(tokens, &[0, 2, 1, 3]), cut(tokens, &[0, 2, 1, 3]));
+        tokens.net.node("MatMul", &[&q, &k], vec![])
+    });
+    assert!(turned.contains("queries times keys"), "{turned}");
+    let over = refused(&|tokens| {
+        let (q, k) = (cut(tokens, &[0, 2, 1, 3]), cut(tokens, &[0, 2, 3, 1]));
+        let scores = tokens.net.node("MatMul", &[&q, &k], vec![]);
+        tokens.net.node("Softmax", &[&scores], vec![int("axis", 2)])
+    });
+    assert!(over.contains("another axis than the keys"), "{over}");
+    // Heads are given back as channels in one order alone.
+    let mixed = refused(&|tokens| {
+        let heads = cut(tokens, &[0, 2, 1, 3]);
+        let shape = tokens.net.ints(&[0, TOKENS as i64, 12]);
+        tokens.net.node("Reshape", &[&heads, &shape], vec![])
+    });
+    assert!(mixed.contains("of heads"), "{mixed}");
+    // A normalisation of which a step is something else.
+    let step = refused(&|tokens| {
+        let x = tokens.x.clone();
+        let mean = tokens
+            .net
+            .node("ReduceMean", &[&x], vec![ints("axes", &[-1])]);
+        let centred = tokens.net.node("Sub", &[&x, &mean], vec![]);
+        tokens.net.node("Relu", &[&centred], vec![])
+    });
+    assert!(step.contains("no step of a normalisation"), "{step}");
 }

@@ -49,6 +49,9 @@ pub(super) fn compute(
             _ => Err(unknown().into()),
         };
     }
+    if let (Value::Numbers(numbers), "Reshape") = (value, operator) {
+        return reshaped(call, numbers).map(Some);
+    }
     let all = value.extents().ok_or_else(unknown)?;
     let (all, scalar) = match operator {
         "Unsqueeze" if value.is_scalar() => (all, false),
@@ -76,6 +79,31 @@ pub(super) fn compute(
         _ => return Err(unknown().into()),
     };
     Ok(Some(Value::Extents { all, scalar }))
+}
+
+/// A constant with other extents.
+fn reshaped(call: &Call<'_>, numbers: &Numbers) -> Why<Value> {
+    let wanted = call.whole_numbers("shape", 1)?.ok_or("it has no shape")?;
+    let zero_stays = call.node.int("allowzero").unwrap_or(0) == 0;
+    let extents = wanted.iter().enumerate().map(|(at, &extent)| match extent {
+        0 if zero_stays => numbers.shape.get(at).map(|&own| own as i64),
+        extent => Some(extent),
+    });
+    let extents = extents.collect::<Option<Vec<i64>>>().unwrap_or_default();
+    let count = numbers.values.len() as i64;
+    let mut known = extents.iter().filter(|&&extent| extent != -1);
+    let known = known.try_fold(1_i64, |all, &extent| all.checked_mul(extent));
+    let open = extents.iter().filter(|&&extent| extent == -1).count();
+    let rest = match (known, open) {
+        (Some(known), 0) if known == count => 1,
+        (Some(known @ 1..), 1) if count % known == 0 => count / known,
+        _ => return Err(format!("a shape of {wanted:?} for {count} numbers").into()),
+    };
+    let extent = |&extent: &i64| if extent == -1 { rest } else { extent } as usize;
+    Ok(Value::Numbers(Arc::new(Numbers {
+        shape: extents.iter().map(extent).collect(),
+        ..numbers.clone()
+    })))
 }
 
 fn constant(call: &Call<'_>, lowerer: &mut Lowerer<'_>) -> Why<Value> {

@@ -156,11 +156,7 @@ impl Lowerer<'_> {
                 }
             }
         }
-        let batch = match *first {
-            Extent::Batch | Extent::Known(0) => true,
-            Extent::Known(-1) => open == 0,
-            Extent::Known(count) => Some(count) == self.pictures,
-        };
+        let batch = self.is_batch(Some(first)) && (*first != Extent::Known(-1) || open == 0);
         let product = rest
             .iter()
             .try_fold(1_i64, |all, &extent| all.checked_mul(extent));
@@ -184,6 +180,9 @@ impl Lowerer<'_> {
             let axes = axes.collect::<Option<Vec<_>>>().unwrap_or_default();
             return Ok(self.renamed(data.node, &axes));
         }
+        if let Some(heads) = self.heads(&data, &rest) {
+            return Ok(heads);
+        }
         if rest.iter().filter(several).count() != 1 {
             return Err(format!("a shape of {shape:?}").into());
         }
@@ -196,6 +195,15 @@ impl Lowerer<'_> {
         });
         let axes: Vec<Axis> = [Axis::Batch].into_iter().chain(axes).collect();
         Ok(self.data(flat.node, &axes))
+    }
+
+    /// Whether an extent that is asked for is the number of pictures, if nothing else follows from the rest.
+    pub(super) fn is_batch(&self, extent: Option<&Extent>) -> bool {
+        match extent {
+            Some(Extent::Batch | Extent::Known(0 | -1)) => true,
+            Some(&Extent::Known(count)) => Some(count) == self.pictures,
+            None => false,
+        }
     }
 
     pub(super) fn concat(&mut self, call: &Call<'_>) -> Why<Value> {

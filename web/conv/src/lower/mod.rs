@@ -1,6 +1,8 @@
 //! Reads an ONNX graph, node by node, into values and a program.
 
+pub(crate) mod attention;
 mod call;
+mod centred;
 mod elementwise;
 mod known;
 mod larger;
@@ -133,7 +135,7 @@ pub fn knows(node: &NodeProto) -> bool {
 }
 
 /// The operators of [`Lowerer::operator`].
-const OPERATORS: [&str; 43] = [
+const OPERATORS: [&str; 44] = [
     "Add",
     "AveragePool",
     "BatchNormalization",
@@ -162,6 +164,7 @@ const OPERATORS: [&str; 43] = [
     "Min",
     "Mul",
     "Neg",
+    "Pow",
     "ReduceMean",
     "ReduceSum",
     "Relu",
@@ -358,6 +361,12 @@ impl Lowerer<'_> {
     fn operator(&mut self, operator: &str, call: &Call<'_>) -> Why<Value> {
         // What is known is computed at once.
         if let Some(value) = known::compute(operator, call, self)? {
+            return Ok(value);
+        }
+        if let Some(value) = self.attention(operator, call)? {
+            return Ok(value);
+        }
+        if let Some(value) = self.centred(operator, call)? {
             return Ok(value);
         }
         match operator {

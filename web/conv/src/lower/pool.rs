@@ -109,6 +109,10 @@ impl Lowerer<'_> {
             .iter()
             .map(|&at| Ok(axis(at, rank)?))
             .collect::<Why<Vec<_>>>()?;
+        let keep = call.node.int("keepdims").unwrap_or(1) != 0;
+        if let Some(mean) = self.mean_of_channels(data, &axes, keep) {
+            return Ok(mean);
+        }
         let over = |wanted: Axis| axes.iter().any(|&at| data.axes[at] == wanted);
         let map = self.builder.map(data.node);
         let all = [Axis::Row, Axis::Column].map(|axis| axis.plain(map));
@@ -116,7 +120,6 @@ impl Lowerer<'_> {
         if !all || over(Axis::Batch) || over(Axis::Channel) {
             return Err("a mean over other axes than rows and columns".into());
         }
-        let keep = call.node.int("keepdims").unwrap_or(1) != 0;
         let left = data.axes.iter().enumerate();
         let left = left.filter(|(at, _)| keep || !axes.contains(at));
         let left: Vec<Axis> = left.map(|(_, axis)| *axis).collect();

@@ -141,18 +141,23 @@ impl Lowerer<'_> {
         let [steps, channels] = shape[..] else {
             return Err(format!("a matrix of {shape:?}").into());
         };
-        let rows = [Axis::Batch, Axis::Channel];
-        let pixels = [Axis::Batch, Axis::Row, Axis::Column, Axis::Channel];
-        let axes: &[Axis] = match data.axes.len() {
-            2 => &rows,
-            _ => &pixels,
-        };
-        if !self.has(data, axes) {
+        let map = self.builder.map(data.node);
+        // Rows of pixels and columns, each where there are several.
+        let own = data.axes.iter().copied();
+        let own = own.filter(|axis| *axis != Axis::One);
+        let order = [Axis::Batch, Axis::Row, Axis::Column, Axis::Channel];
+        let order = order.into_iter().map(|axis| axis.plain(map));
+        let last = data.axes.last().copied() == Some(Axis::Channel.plain(map));
+        if !last || !own.eq(order.filter(|axis| *axis != Axis::One)) {
             return Err("its input is not [batch, rows, columns, channels]".into());
+        }
+        let mut axes = data.axes.clone();
+        if let Some(last) = axes.last_mut() {
+            *last = Axis::Channel;
         }
         self.fits(data, steps, &shape)?;
         let node = self.product(data.node, weight, Layout::Rows, channels, (None, None));
-        Ok(self.data(node, axes))
+        Ok(self.data(node, &axes))
     }
 
     pub(super) fn fits(&self, data: &Data, steps: usize, shape: &[usize]) -> Why<()> {

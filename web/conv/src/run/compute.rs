@@ -9,12 +9,14 @@ use isovec_kernels::conv::{
 };
 use isovec_kernels::gemm::{Buffer, Epilogue, Packed, Rows, gemm};
 use isovec_kernels::parallel::Pool;
-use isovec_kernels::{Activation, Norm, NormKind, l2_normalize, softmax};
+use isovec_kernels::{
+    Activation, Attention, AttentionRun, Columns, Norm, NormKind, Scratch, l2_normalize, softmax,
+};
 
 use super::{Memory, too_large};
 use crate::executable::{Executable, Step};
 use crate::load::Loaded;
-use crate::node::{Conv, Finish, Node, NodeId, Op};
+use crate::node::{Conv, Finish, HeadsOf, Node, NodeId, Op};
 
 /// Bytes of the rows that a convolution gathers at a time, for each thread: what the second cache keeps.
 const GATHERED: usize = 512 << 10;
@@ -63,6 +65,7 @@ pub(super) fn compute(
             &mut rows,
             pool,
         ),
+        (Op::Attention { .. }, _) => values.attention(&step.node, part, pool),
         _ => {
             over_rows(pool, range, each, part, &|range, part| {
                 values.unitwise(step, range, part)
@@ -180,6 +183,48 @@ impl<'a> Values<'a> {
         Ok(())
     }
 
+    /// The attention of all pixels to each other.
+    fn attention(&self, node: &Node, out: &mut [f32], pool: &dyn Pool) -> Result<()> {
+        let Op::Attention {
+            queries,
+            keys,
+            values,
+            heads,
+            scale,
+        } = node.op
+        else {
+            return Ok(());
+        };
+        let width = node.map.channels;
+        let columns = |of: HeadsOf| {
+            let stride = self.node(of.x).map.channels;
+            Columns::new(self.of(of.x), stride, of.first, width)
+        };
+        let attention = Attention {
+            heads,
+            kv_heads: heads,
+            head_size: width / heads,
+            scale,
+            bias: None,
+            relative: None,
+            reach: None,
+            causal: false,
+            arithmetic: self.executable.arithmetic,
+        };
+        let offsets = [0, node.map.width];
+        let [queries, keys, values] = [queries, keys, values].map(columns);
+        let run = AttentionRun::new(attention, queries, keys, values, &offsets, out);
+        let run = run.map_err(|error| EngineError::Runtime {
+            engine: "portable",
+            doing: "running a program",
+            detail: error.to_string(),
+        })?;
+        let threads = pool.threads().min(run.jobs()).max(1);
+        pool.run(threads, &|_| run.run(&mut Scratch::default()));
+        self.finish(&node.finish, 0, out);
+        Ok(())
+    }
+
     /// Operators of which each unit is computed by itself.
     fn unitwise(&self, step: &Step, range: Range<usize>, out: &mut [f32]) {
         let node = &step.node;
@@ -251,6 +296,7 @@ impl<'a> Values<'a> {
                 self.copy(*x, values.clone(), out);
                 softmax(out, node.map.channels);
             }
+            Op::Attention { .. } => return,
             Op::Unit { x, least } => {
                 self.copy(*x, values.clone(), out);
                 l2_normalize(out, node.map.channels, *least);

@@ -1,6 +1,8 @@
 //! Graphs with seeded weights, and their runs.
 #![allow(dead_code, reason = "every test file uses some of it")]
 
+pub(crate) mod tokens;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
