@@ -61,6 +61,7 @@ pub(super) static ALL: &[BuiltIn] = &[
     memory::POOL_MISSES,
     memory::NOT_MAPPED,
     precision::SMALLER_WEIGHTS,
+    precision::PRODUCTS_IN_INT8,
     precision::MIXED_ON_GPU,
     graph::ATTENTION,
     graph::UNFUSED,

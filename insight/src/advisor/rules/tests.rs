@@ -366,6 +366,45 @@ fn each_fires_on_its_evidence_and_not_just_below() {
             vec![("hardware.memory", json!({}))],
         ),
         (
+            "products-in-int8",
+            vec![("hardware.cpu.simd", json!(["avx2", "avx512vnni"]))],
+            vec![("hardware.cpu.simd", json!(["avx2", "avx512f"]))],
+        ),
+        (
+            // Another engine, fewer bits already, and products that are of whole numbers.
+            "products-in-int8",
+            vec![
+                ("hardware.cpu.simd", json!(["avxvnni"])),
+                ("model.operators", json!({"MatMul": 10, "Gemm": 2})),
+            ],
+            vec![
+                ("hardware.cpu.simd", json!(["avxvnni"])),
+                ("model.operators", json!({"MatMul": 9, "Gemm": 2})),
+            ],
+        ),
+        (
+            "products-in-int8",
+            vec![("hardware.cpu.simd", json!(["i8mm"]))],
+            vec![
+                ("hardware.cpu.simd", json!(["i8mm"])),
+                (
+                    "model.operators",
+                    json!({"MatMul": 72, "DequantizeLinear": 36}),
+                ),
+            ],
+        ),
+        (
+            "products-in-int8",
+            vec![("hardware.cpu.simd", json!(["amx-int8"]))],
+            vec![
+                ("hardware.cpu.simd", json!(["amx-int8"])),
+                (
+                    "provider",
+                    json!({"engine": "portable", "provider": "CPU", "version": "1"}),
+                ),
+            ],
+        ),
+        (
             "attention-cost",
             vec![
                 ("profile.operators.Softmax.seconds", json!(4.0)),
