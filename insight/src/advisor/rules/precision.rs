@@ -65,7 +65,7 @@ fn smaller_weights(context: &AnalysisContext) -> Option<Suggestion> {
 }
 
 /// Instructions that multiply and add bytes, by Rust's names for them.
-const BYTE_PRODUCTS: [&str; 4] = ["amx-int8", "avx512vnni", "avxvnni", "i8mm"];
+const BYTE_PRODUCTS: [&str; 3] = ["avx512vnni", "avxvnni", "i8mm"];
 /// Products of a graph from which it is a network of them.
 const MANY_PRODUCTS: usize = 12;
 

@@ -395,9 +395,9 @@ fn each_fires_on_its_evidence_and_not_just_below() {
         ),
         (
             "products-in-int8",
-            vec![("hardware.cpu.simd", json!(["amx-int8"]))],
+            vec![("hardware.cpu.simd", json!(["avx512vnni"]))],
             vec![
-                ("hardware.cpu.simd", json!(["amx-int8"])),
+                ("hardware.cpu.simd", json!(["avx512vnni"])),
                 (
                     "provider",
                     json!({"engine": "portable", "provider": "CPU", "version": "1"}),
