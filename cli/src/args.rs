@@ -713,10 +713,10 @@ pub(crate) struct Optimize {
     pub(crate) in_f32: Vec<String>,
 
     /// Search for the fastest model that keeps a bound: cosine>=0.995 (the worst text's), recall@10>=0.98, size<=12MB,
-    /// latency<=5ms (of a call with one text); may be repeated. Tries --dtype and --int8 in all forms, and leaves nodes in f32 where
+    /// latency<=5ms (of a call with one text); may be repeated. Tries --dtype, --int4 and --int8 in all forms, with --prune also without that share, and leaves nodes in f32 where
     /// a bound needs it. Every candidate is compared and timed on --texts. Where none keeps all bounds nothing is written, and the
     /// exit code is 4.
-    #[arg(long, value_name = "BOUND", conflicts_with_all = ["static_dimension", "prune", "int8", "int4", "dtype"])]
+    #[arg(long, value_name = "BOUND", conflicts_with_all = ["static_dimension", "int8", "int4", "dtype"])]
     pub(crate) budget: Vec<Bound>,
 
     /// Pairs of turns of a candidate and the original, with --budget [default: 12].

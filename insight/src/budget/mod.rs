@@ -148,12 +148,11 @@ const NEAREST: usize = 10;
 
 fn check(config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
     let one = options.int8.is_some() || options.int4 || options.static_dimension.is_some();
-    let one = one || options.prune.is_some();
     let parts = options.smooth.is_some() || options.bits.is_some() || !options.in_f32.is_empty();
     match one || parts || config.model.dtype.is_some() {
         false => Ok(()),
         true => Err(Error::Config(vec![
-            "a budget chooses between techniques itself: leave out pruning, products in int8 and their options, a static model, and model.dtype"
+            "a budget chooses between techniques itself: leave out products in int8 and their options, a static model, and model.dtype"
                 .into(),
         ])),
     }
@@ -223,6 +222,9 @@ impl Workshop {
             Technique::Int8Static,
             Technique::Int8Dynamic,
         ];
+        if self.options.optimize.prune.is_some() {
+            techniques.extend([Technique::Pruned, Technique::PrunedInt8Static]);
+        }
         if self.options.optimize.keep_tokens_of.is_some() {
             techniques.insert(0, Technique::Tokens);
         }
@@ -234,17 +236,22 @@ impl Workshop {
         let mut config = self.config.clone();
         let mut options = self.options.optimize.clone();
         match candidate.technique {
-            Technique::F16 => config.model.dtype = Some(Dtype::F16),
+            Technique::F16 | Technique::Pruned => config.model.dtype = Some(Dtype::F16),
             Technique::Int8 => config.model.dtype = Some(Dtype::Int8),
             Technique::Int4 => options.int4 = true,
-            Technique::Int8Static => options.int8 = Some(Activations::Static),
+            Technique::Int8Static | Technique::PrunedInt8Static => {
+                options.int8 = Some(Activations::Static)
+            }
             Technique::Int8Dynamic => options.int8 = Some(Activations::Dynamic),
             _ => {}
         }
-        if candidate.technique.has_nodes() || options.int4 {
+        if options.int8.is_some() || options.int4 {
             config.model.dtype = Some(Dtype::F16);
         }
-        if options.int8.is_none() && !options.int4 {
+        if !candidate.technique.prunes() {
+            options.prune = None;
+        }
+        if options.int8.is_none() && !options.int4 && options.prune.is_none() {
             // Nothing is calibrated.
             options.calibrate_with.clear();
         }

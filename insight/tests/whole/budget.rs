@@ -220,3 +220,32 @@ fn bad_input_is_refused_before_anything_is_tried() {
     );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
 }
+
+#[test]
+fn a_share_that_is_taken_out_makes_candidates_of_its_own() {
+    let (original, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = model(original.path());
+    let place = folder.path().join("small");
+    let mut options = options(&mixed_texts(14));
+    options.optimize.prune = Some(0.1);
+    let report =
+        optimize_within(source, &place, config(), &budget(&["cosine>=0.01"]), options).unwrap();
+    let of = |technique: Technique| {
+        let mut points = report.points.iter();
+        points
+            .find(|point| point.candidate.technique == technique)
+            .unwrap()
+            .figures()
+            .unwrap()
+    };
+    // The others keep all of it.
+    let bytes = |technique| of(technique).bytes as f64;
+    for (all, less) in [
+        (Technique::F16, Technique::Pruned),
+        (Technique::Int8Static, Technique::PrunedInt8Static),
+    ] {
+        assert!(bytes(less) < 0.95 * bytes(all), "{report:?}");
+        assert!(of(less).cosine < of(all).cosine, "{report:?}");
+    }
+    assert!(of(Technique::F16).cosine > 0.999_9, "{report:?}");
+}

@@ -23,10 +23,19 @@ pub enum Technique {
     Int8Static,
     /// The same with scales of activations from each run.
     Int8Dynamic,
+    /// The share that was asked for is taken out of columns, heads and layers, and weights are stored in 16 bits.
+    Pruned,
+    /// The same share is taken out, and products are of whole numbers with scales of activations from texts.
+    PrunedInt8Static,
 }
 
 impl Technique {
-    /// Whether single nodes can stay in f32.
+    /// Whether a share of the bytes is taken out.
+    pub fn prunes(self) -> bool {
+        matches!(self, Self::Pruned | Self::PrunedInt8Static)
+    }
+
+    /// Whether single nodes can stay in f32. Where a share is taken out as well, that loses more than any node.
     pub fn has_nodes(self) -> bool {
         matches!(self, Self::Int8Static | Self::Int8Dynamic)
     }
@@ -42,6 +51,8 @@ impl fmt::Display for Technique {
             Self::Int4 => "--int4 --dtype f16",
             Self::Int8Static => "--int8 static --dtype f16",
             Self::Int8Dynamic => "--int8 dynamic --dtype f16",
+            Self::Pruned => "--dtype f16, with --prune",
+            Self::PrunedInt8Static => "--int8 static --dtype f16, with --prune",
         })
     }
 }
