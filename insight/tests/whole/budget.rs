@@ -228,8 +228,14 @@ fn a_share_that_is_taken_out_makes_candidates_of_its_own() {
     let place = folder.path().join("small");
     let mut options = options(&mixed_texts(14));
     options.optimize.prune = Some(0.1);
-    let report =
-        optimize_within(source, &place, config(), &budget(&["cosine>=0.01"]), options).unwrap();
+    let report = optimize_within(
+        source,
+        &place,
+        config(),
+        &budget(&["cosine>=0.01"]),
+        options,
+    )
+    .unwrap();
     let of = |technique: Technique| {
         let mut points = report.points.iter();
         points

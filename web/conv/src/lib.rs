@@ -22,6 +22,10 @@
 //! **Shapes are known** (`lower/known.rs`). All extents but the number of pictures are fixed, so the arithmetic of shapes that
 //! exporters write is done while the graph is read.
 //!
+//! **Attention over a row of pixels is one operator** (`lower/attention.rs`). A pixel is a token, and its channels are the heads.
+//! What exporters write of cuts, turns, products and a softmax is followed until the last product, and computed by the kernel of
+//! encoders.
+//!
 //! **A picture is computed by itself** (`run/`), with the sums of `isovec-kernels`, which have one order. Its result has the
 //! same bits alone and in any batch, on any number of threads. Memory does not grow with the batch but for the outputs, and
 //! is known, and what is more than 32 times the picture is taken from the budget of the load, before a weight is read (`memory.rs`).

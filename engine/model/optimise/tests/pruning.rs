@@ -1,10 +1,17 @@
 //! Pruning: what can be taken out of which model, and what is left of its weights and shapes.
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
+use std::sync::Arc;
+
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
+use isovec_engine::description::Dim;
+use isovec_engine::onnx::proto::{GraphProto, ModelProto};
+use isovec_engine::tensor::DType;
+use isovec_engine::weights::{BytesWeights, WeightInfo};
 use isovec_model::convert::Half;
 use isovec_model::head::Pooling;
+use isovec_model::onnx::GraphBuilder;
 use isovec_model::precision::floats;
 use isovec_optimize::int4::Moments;
 use isovec_optimize::pruning::{Pruned, Pruning, Unit};
@@ -158,6 +165,50 @@ fn a_share_of_the_bytes_goes_and_all_extents_follow() {
             assert_eq!(info.elements(), values.len(), "{}", info.name);
         }
     }
+}
+
+#[test]
+fn a_matrix_between_two_regions_belongs_to_the_first() {
+    let mut graph = GraphProto::default();
+    let mut build = GraphBuilder::new(&mut graph, "t/");
+    let rows = Dim::Symbolic("rows".into());
+    build.input("x", DType::F32, &[rows.clone(), Dim::Fixed(16)]);
+    let mut weights = BytesWeights::new();
+    let mut value = "x".to_owned();
+    for (at, shape) in [[16, 80], [80, 96], [96, 16]].into_iter().enumerate() {
+        let (matrix, product, made) = (format!("m{at}"), format!("p{at}"), format!("r{at}"));
+        let info = WeightInfo {
+            name: matrix.clone(),
+            dtype: DType::F32,
+            shape: shape.to_vec(),
+        };
+        let values = (0..shape[0] * shape[1]).flat_map(|at| (at as f32).sin().to_le_bytes());
+        weights.push(info, values.collect::<Vec<u8>>()).unwrap();
+        build.named_node("MatMul", &[&value, &matrix], &product, Vec::new());
+        build.named_node("Relu", &[&product], &made, Vec::new());
+        value = made;
+    }
+    build.output(&value, DType::F32, &[rows, Dim::Fixed(16)]);
+    let original = ModelBundle {
+        graph: ModelProto {
+            graph: Some(graph),
+            ..of(&models::bert()).graph
+        },
+        weights: Arc::new(weights),
+        ..of(&models::bert())
+    };
+    let found = Pruning::of(&original).unwrap().found();
+    let matrices: Vec<&str> = found.iter().map(|part| part.matrix.as_str()).collect();
+    assert_eq!(matrices, ["m1"]);
+    let (made, told) = pruned(&original, 0.1).unwrap();
+    let kept = told[0].kept;
+    assert!(kept < 80);
+    let shapes = made.weights.weights().iter().map(|info| info.shape.clone());
+    let mut shapes: Vec<Vec<usize>> = shapes.collect();
+    shapes.sort();
+    let mut wanted = vec![vec![16, kept], vec![kept, 96], vec![96, 16]];
+    wanted.sort();
+    assert_eq!(shapes, wanted);
 }
 
 #[test]

@@ -46,6 +46,19 @@ pub(super) struct Region {
     pub(super) unit_bytes: usize,
 }
 
+impl Region {
+    /// Whether both change the same constant.
+    fn shares(&self, other: &Self) -> bool {
+        let mut own = self.constants();
+        own.any(|name| other.constants().any(|other| other == name))
+    }
+
+    fn constants(&self) -> impl Iterator<Item = &String> {
+        let cuts = self.cuts.iter().map(|cut| &cut.name);
+        cuts.chain([&self.matrix])
+    }
+}
+
 /// A constant that loses values along an axis.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Cut {
@@ -134,7 +147,7 @@ pub(super) fn regions(graph: &Graph<'_>) -> Vec<Region> {
             .into_iter()
             .map(|(units, size)| (Unit::Heads, units, size));
         let mut tried = columns.into_iter().chain(heads);
-        found.extend(tried.find_map(|(unit, units, size)| {
+        let region = tried.find_map(|(unit, units, size)| {
             let walk = Walk {
                 graph,
                 units,
@@ -145,7 +158,10 @@ pub(super) fn regions(graph: &Graph<'_>) -> Vec<Region> {
                 firsts: Vec::new(),
             };
             walk.region(unit, size, at)
-        }));
+        });
+        // A matrix between two regions loses rows or columns, and not both.
+        let apart = |region: &Region| !found.iter().any(|other| other.shares(region));
+        found.extend(region.filter(apart));
     }
     found
 }
@@ -651,7 +667,8 @@ impl Walk<'_, '_> {
             let &[norm] = graph.readers(sum)? else {
                 return None;
             };
-            let is_norm = graph.operator(norm) == "LayerNormalization";
+            let is_norm =
+                graph.operator(norm) == "LayerNormalization" && graph.nodes[norm].output.len() == 1;
             return is_norm.then(|| (graph.nodes[norm].output[0].clone(), stream.clone()));
         }
     }
