@@ -150,3 +150,34 @@ fn a_wrong_budget_is_wrong_usage() {
     let error = stderr(isovec(&args).args(["--budget", "size<=1MB"]), 1);
     assert!(error.contains("0 different text"), "{error}");
 }
+
+#[test]
+fn a_share_is_taken_out_and_a_share_that_is_none_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let texts = folder.path().join("texts.txt");
+    std::fs::write(
+        &texts,
+        "the dog and the cat\nmoney in the bank\nrain on the town\n",
+    )
+    .expect("written");
+    let out = folder.path().join("small").display().to_string();
+    let with = |share: &str| {
+        let mut command = isovec(&["optimize", "--out", &out, "--engine", "portable"]);
+        command.args(["--prune", share, "--texts"]).arg(&texts);
+        command
+    };
+    for (share, why) in [
+        ("0%", "more than 0"),
+        ("100%", "less than all"),
+        ("1.5", "less than all"),
+        ("much", "give a share"),
+    ] {
+        let error = stderr(&mut with(share), 2);
+        assert!(error.contains(why), "{error}");
+    }
+    let report = stdout(with("5%").arg("--json"));
+    let report: Value = serde_json::from_str(&report).expect("JSON");
+    let bytes = |side: &str| report[side]["weights_bytes"].as_f64().expect("bytes");
+    assert!(bytes("after") <= 0.95 * bytes("before"), "{report}");
+    assert!(!report["pruned"].as_array().expect("a list").is_empty());
+}
