@@ -3,11 +3,20 @@
 use std::collections::HashMap;
 
 use isovec_engine::bundle::ModelBundle;
-use isovec_engine::onnx::proto::{DataType, GraphProto, TensorProto};
+use isovec_engine::onnx::default_domain;
+use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto, TensorProto};
 use isovec_engine::tensor::DType;
 use isovec_model::precision::floats;
 
 use crate::error::Result;
+
+/// The constant that a node is: its name, and its values.
+pub(super) fn constant(node: &NodeProto) -> Option<(&str, &TensorProto)> {
+    let named = node.op_type == "Constant" && default_domain(&node.domain).is_empty();
+    let mut attributes = node.attribute.iter().filter(|_| named);
+    let tensor = attributes.find(|attribute| attribute.name == "value")?;
+    Some((node.output.first()?, tensor.t.as_ref()?))
+}
 
 /// Where a constant's values are.
 #[derive(Debug, Clone, Copy)]
@@ -30,10 +39,15 @@ impl<'b> Constants<'b> {
         let weights = weights
             .filter(|(_, info)| info.dtype == DType::F32)
             .map(|(index, info)| (info.name.as_str(), Place::Weight(index)));
-        let small = graph.initializer.iter();
+        // Small constants stay nodes where an exporter wrote them so.
+        let small = graph
+            .initializer
+            .iter()
+            .map(|tensor| (tensor.name.as_str(), tensor));
+        let small = small.chain(graph.node.iter().filter_map(constant));
         let small = small
-            .filter(|tensor| tensor.data_type == DataType::Float as i32)
-            .map(|tensor| (tensor.name.as_str(), Place::Graph(tensor)));
+            .filter(|(_, tensor)| tensor.data_type == DataType::Float as i32)
+            .map(|(name, tensor)| (name, Place::Graph(tensor)));
         Self {
             bundle,
             places: small.chain(weights).collect(),

@@ -6,8 +6,8 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::onnx::default_domain;
 use isovec_engine::onnx::proto::{GraphProto, NodeProto};
 
-use super::constants::Constants;
-use super::regions::is_between;
+use super::constants::{Constants, constant};
+use super::regions::values_between;
 use crate::error::{OptimizeError, Result};
 use crate::int8::{Product, check, probe, shown, users};
 
@@ -89,11 +89,9 @@ impl Convolutions {
             }
             layers.push(layer);
         }
-        let between = graph.node.iter().filter(|node| is_between(node));
-        for output in between.flat_map(|node| node.output.first()) {
-            values
-                .entry(chain.activated(output).to_owned())
-                .or_insert(1);
+        let all: Vec<&Layer> = layers.iter().collect();
+        for value in values_between(&all, graph, &chain) {
+            values.entry(value.to_owned()).or_insert(1);
         }
         // Channels of an input stand even where the value was seen before as an output.
         for layer in &layers {
@@ -198,6 +196,8 @@ impl<'g> Chain<'g> {
             readers.extend(alone.map(|name| (name.as_str(), node)));
         }
         let constants = graph.initializer.iter().map(|tensor| tensor.name.as_str());
+        let nodes = graph.node.iter().filter_map(constant);
+        let constants = constants.chain(nodes.map(|(name, _)| name));
         Self {
             users,
             readers,

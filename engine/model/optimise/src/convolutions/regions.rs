@@ -40,8 +40,53 @@ pub(super) struct Regions {
     pub(super) between: BTreeSet<usize>,
 }
 
+/// The values that nodes between any of these layers make.
+pub(super) fn values_between<'g>(
+    layers: &[&Layer],
+    graph: &'g GraphProto,
+    chain: &Chain<'g>,
+) -> impl Iterator<Item = &'g str> {
+    let nodes = between(layers, graph, chain).into_iter();
+    nodes.map(|at| made(&graph.node[at], chain))
+}
+
+/// The nodes between these layers, by their index.
+///
+/// Such a node reads nothing but what is in 8 bits in any case, and a layer reads what it makes, or another such node. So a sum that
+/// leads to an output alone is computed in f32, and what computes with extents is none of them. Fewer layers have no others between
+/// them.
+fn between(layers: &[&Layer], graph: &GraphProto, chain: &Chain<'_>) -> BTreeSet<usize> {
+    let read_by_layers: BTreeSet<&str> = layers.iter().map(|layer| layer.input.as_str()).collect();
+    let by_layers = layers.iter().map(|layer| chain.activated(layer.made()));
+    let by_layers: BTreeSet<&str> = by_layers.collect();
+    let candidates = graph.node.iter().enumerate();
+    let mut between: BTreeSet<usize> = candidates
+        .filter(|(_, node)| is_between(node))
+        .map(|(at, _)| at)
+        .collect();
+    loop {
+        let nodes = || between.iter().map(|&at| &graph.node[at]);
+        let by_nodes: BTreeSet<&str> = nodes().map(|node| made(node, chain)).collect();
+        let read_by_nodes: BTreeSet<&str> = nodes().flat_map(read).map(String::as_str).collect();
+        let small = |name: &str| {
+            by_layers.contains(name) || by_nodes.contains(name) || read_by_layers.contains(name)
+        };
+        let stays = |at: &usize| {
+            let node = &graph.node[*at];
+            let wanted = made(node, chain);
+            let wanted = read_by_layers.contains(wanted) || read_by_nodes.contains(wanted);
+            wanted && read(node).iter().all(|name| small(name))
+        };
+        let left: BTreeSet<usize> = between.iter().copied().filter(stays).collect();
+        if left.len() == between.len() {
+            return between;
+        }
+        between = left;
+    }
+}
+
 /// Whether a node can stand between two layers and be in 8 bits.
-pub(super) fn is_between(node: &NodeProto) -> bool {
+fn is_between(node: &NodeProto) -> bool {
     let operator = node.op_type.as_str();
     default_domain(&node.domain).is_empty()
         && node.output.len() == 1
@@ -70,56 +115,24 @@ fn made<'v>(node: &'v NodeProto, chain: &Chain<'v>) -> &'v str {
 
 impl Regions {
     /// Those around these layers.
-    ///
-    /// A node between is in 8 bits where all that it reads is so in any case, and a layer reads what it makes, or another such node.
-    /// So a sum that leads to an output alone is computed in f32.
     pub(super) fn around(
         layers: &[&Layer],
         graph: &GraphProto,
         chain: &Chain<'_>,
         ranges: &Ranges,
     ) -> Result<Self> {
-        let read_by_layers: BTreeSet<&str> =
-            layers.iter().map(|layer| layer.input.as_str()).collect();
-        let convolutions = layers.iter().filter(|layer| layer.kernel.shape.len() > 2);
+        let between = between(layers, graph, chain);
+        let read_by_layers = layers.iter().map(|layer| layer.input.as_str());
+        let by_layers = layers.iter().map(|layer| chain.activated(layer.made()));
         // ONNX Runtime needs the rounding behind a convolution, and can do without it behind a product.
+        let convolutions = layers.iter().filter(|layer| layer.kernel.shape.len() > 2);
         let always: BTreeSet<&str> = convolutions
             .map(|layer| chain.activated(layer.made()))
             .collect();
-        let by_layers: BTreeSet<&str> = layers
-            .iter()
-            .map(|layer| chain.activated(layer.made()))
-            .collect();
-        let candidates = graph.node.iter().enumerate();
-        let mut between: BTreeSet<usize> = candidates
-            .filter(|(_, node)| is_between(node))
-            .map(|(at, _)| at)
-            .collect();
-        loop {
-            let nodes = || between.iter().map(|&at| &graph.node[at]);
-            let by_nodes: BTreeSet<&str> = nodes().map(|node| made(node, chain)).collect();
-            let read_by_nodes: BTreeSet<&str> =
-                nodes().flat_map(read).map(String::as_str).collect();
-            let small = |name: &str| {
-                by_layers.contains(name) || by_nodes.contains(name) || read_by_layers.contains(name)
-            };
-            let stays = |at: &usize| {
-                let node = &graph.node[*at];
-                let wanted = made(node, chain);
-                let wanted = read_by_layers.contains(wanted) || read_by_nodes.contains(wanted);
-                wanted && read(node).iter().all(|name| small(name))
-            };
-            let left: BTreeSet<usize> = between.iter().copied().filter(stays).collect();
-            if left.len() == between.len() {
-                break;
-            }
-            between = left;
-        }
         let nodes = || between.iter().map(|&at| &graph.node[at]);
         let read_by_nodes = nodes().flat_map(read).map(String::as_str);
         let by_nodes = nodes().map(|node| made(node, chain));
-        let wanted: BTreeSet<&str> = read_by_layers.into_iter().chain(read_by_nodes).collect();
-        let by_layers = by_layers.into_iter();
+        let wanted: BTreeSet<&str> = read_by_layers.chain(read_by_nodes).collect();
         let by_layers = by_layers.filter(|name| always.contains(name) || wanted.contains(name));
         let made_small: BTreeSet<&str> = by_layers.chain(by_nodes).collect();
         let mut values = BTreeMap::new();
