@@ -688,8 +688,8 @@ pub(crate) struct Optimize {
     pub(crate) prune: Option<f64>,
 
     /// Make products of whole numbers of 8 bits, in an ONNX file for ONNX Runtime: twice as fast and more on processors with
-    /// VNNI. static takes the scales of activations from --texts; dynamic measures them at each run, so that texts go through
-    /// the model one at a time. What would lose too much stays in f32, and the report lists it.
+    /// VNNI. static takes the scales of activations from --texts, or from --images for a model of pictures, whose convolutions are in
+    /// int8 as well; dynamic measures them at each run, so that texts go through the model one at a time. What would lose too much stays in f32, and the report lists it.
     #[arg(long, value_enum, value_name = "SCALES")]
     pub(crate) int8: Option<Scales>,
 
@@ -735,6 +735,12 @@ pub(crate) struct Optimize {
     /// [default: those of --texts].
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) calibrate: Vec<PathBuf>,
+
+    /// Pictures to calibrate --int8 static with, and to compare and time both models with, of a model that reads pictures: files, and
+    /// folders with all that is in them. At most 1,000 are taken, evenly from all of them.
+    #[cfg(feature = "image")]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "calibrate", "keep_tokens_of", "static_dimension", "prune", "int4", "budget"])]
+    pub(crate) images: Vec<PathBuf>,
 
     /// The JSON field or CSV column that holds the text.
     #[arg(long, default_value = "text")]

@@ -1,11 +1,15 @@
 //! Products of whole numbers: what the model computes of the user's texts says how they are scaled.
 
 use isovec_engine::bundle::ModelBundle;
+#[cfg(feature = "image")]
+use isovec_model::pictures::PictureInput;
 use isovec_model::precision::widened;
 use isovec_optimize::int8::{
     Activations, Int8Options, Observed, Product, Products, check, quantise,
 };
 
+#[cfg(feature = "image")]
+use super::int8_pictures;
 use super::observe::observe;
 use super::{OptimizeOptions, Step};
 use crate::config::EmbeddingConfig;
@@ -18,6 +22,10 @@ pub(super) async fn make(
     options: &OptimizeOptions,
     activations: Activations,
 ) -> Result<(ModelBundle, Vec<Product>)> {
+    #[cfg(feature = "image")]
+    if PictureInput::of(&bundle.graph).is_some() {
+        return int8_pictures::make(bundle, config, options, activations).await;
+    }
     let cancel = &options.watch.cancel;
     check(bundle)?;
     // Matrices in 16 bits are taken as well.

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use isovec_engine::cancel::Cancel;
+use isovec_engine::maybe_send::{BoxFuture, MaybeSend, MaybeSync};
 use isovec_optimize::OptimizeError;
 use web_time::Instant;
 
@@ -51,10 +52,25 @@ pub(super) async fn compare(
     };
     let (before, after) = (load(original, plain).await?, load(result, own).await?);
     let options = EmbedOptions::default().with_cancel(cancel.clone());
-    let embed = |embedder: &Embedder| embedder.embed_with(texts.clone(), options.clone());
-    let quality = Quality::of(&embed(&before).await?, &embed(&after).await?);
-    let speed = speed(&before, &after, &texts, &options).await?;
-    Ok((quality, speed))
+    let embed = |embedder: Embedder| {
+        let options = options.clone();
+        move |texts: Vec<String>| -> BoxFuture<'static, Result<Vec<Vec<f32>>>> {
+            let vectors = embedder.embed_with(texts, options.clone());
+            Box::pin(async move { Ok(vectors.await?.into_vecs()) })
+        }
+    };
+    both(&texts, embed(before), embed(after)).await
+}
+
+/// Compares the rows that two models give of the same items, and the time they take.
+pub(super) async fn both<T, F>(items: &[T], before: F, after: F) -> Result<(Quality, Speed)>
+where
+    T: Clone + MaybeSend + MaybeSync,
+    F: Fn(Vec<T>) -> BoxFuture<'static, Result<Vec<Vec<f32>>>> + MaybeSend + MaybeSync,
+{
+    let rows = (before(items.to_vec()).await?, after(items.to_vec()).await?);
+    let quality = Quality::of_rows(&rows.0, &rows.1);
+    Ok((quality, speed(items, &before, &after).await?))
 }
 
 /// The texts that models are compared on: each once, none that is empty, and at most 1,000, taken evenly from all of them.
@@ -85,7 +101,7 @@ pub fn config_of_result(config: &EmbeddingConfig) -> EmbeddingConfig {
 }
 
 /// At most so many of a list, evenly spread over it.
-pub(super) fn spread(texts: Vec<String>, most: usize) -> Vec<String> {
+pub(super) fn spread<T>(texts: Vec<T>, most: usize) -> Vec<T> {
     let count = texts.len();
     if count <= most {
         return texts;
@@ -110,12 +126,15 @@ impl Quality {
             "vectors of different texts cannot be compared"
         );
         let rows = |set: &Embeddings| set.iter().map(<[f32]>::to_vec).collect::<Vec<_>>();
-        let (before, after) = (rows(before), rows(after));
+        Self::of_rows(&rows(before), &rows(after))
+    }
+
+    fn of_rows(before: &[Vec<f32>], after: &[Vec<f32>]) -> Self {
         let same = |(a, b): &(&Vec<f32>, &Vec<f32>)| {
             a.len() == b.len() && a.iter().zip(*b).all(|(a, b)| a.to_bits() == b.to_bits())
         };
         let comparable = before.first().map(Vec::len) == after.first().map(Vec::len);
-        let pairs = before.iter().zip(&after);
+        let pairs = before.iter().zip(after);
         let cosines: Option<Vec<f64>> = comparable.then(|| {
             pairs
                 .clone()
@@ -129,8 +148,8 @@ impl Quality {
                 .as_ref()
                 .map(|all| all.iter().sum::<f64>() / all.len() as f64),
             cosine_worst: cosines.and_then(|all| all.into_iter().min_by(f64::total_cmp)),
-            recall_at_10: (before.len() > NEAREST).then(|| recall(&before, &after)),
-            rank_correlation: correlation(&similarities(&before), &similarities(&after)),
+            recall_at_10: (before.len() > NEAREST).then(|| recall(before, after)),
+            rank_correlation: correlation(&similarities(before), &similarities(after)),
         }
     }
 }
@@ -195,15 +214,14 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 }
 
 /// Times both in turns, so that what else the machine does falls on both.
-async fn speed(
-    before: &Embedder,
-    after: &Embedder,
-    texts: &[String],
-    options: &EmbedOptions,
-) -> Result<Speed> {
-    let once = async |embedder: &Embedder, texts: &[String]| {
+async fn speed<T, F>(texts: &[T], before: &F, after: &F) -> Result<Speed>
+where
+    T: Clone + MaybeSend + MaybeSync,
+    F: Fn(Vec<T>) -> BoxFuture<'static, Result<Vec<Vec<f32>>>> + MaybeSend + MaybeSync,
+{
+    let once = async |model: &F, texts: &[T]| {
         let since = Instant::now();
-        embedder.embed_with(texts.to_vec(), options.clone()).await?;
+        model(texts.to_vec()).await?;
         Ok::<_, crate::Error>(since.elapsed())
     };
     // As many texts as fit into a turn of the original.
@@ -212,11 +230,11 @@ async fn speed(
     let count = TURN.as_nanos() / each.as_nanos().max(1);
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     let texts = &texts[..count.clamp(1, texts.len())];
-    let turn = async |embedder: &Embedder| {
+    let turn = async |model: &F| {
         // A fast model is asked several times: a turn of some microseconds says nothing.
         let (mut spent, mut calls) = (Duration::ZERO, 0u32);
         while spent < TURN / 10 || calls == 0 {
-            spent += once(embedder, texts).await?;
+            spent += once(model, texts).await?;
             calls += 1;
         }
         let seconds = spent.as_secs_f64() / f64::from(calls);

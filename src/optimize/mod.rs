@@ -6,9 +6,13 @@
 mod distil;
 mod int4;
 mod int8;
+#[cfg(feature = "image")]
+mod int8_pictures;
 mod measure;
 mod observe;
 mod options;
+#[cfg(feature = "image")]
+mod pictures;
 mod pruning;
 mod report;
 mod tokens;
@@ -81,14 +85,8 @@ pub fn optimize(
             make(opened, &place, &settings, &asked).await
         })
         .await?;
-        let (texts, cancel) = (options.comparing(), &options.watch.cancel);
-        let measured = match texts.is_empty() || options.uncompared {
-            true => None,
-            false => {
-                let result = ModelSource::from(made.fresh.path());
-                Some(measure::compare(source, result, &config, texts.to_vec(), cancel).await?)
-            }
-        };
+        let cancel = &options.watch.cancel;
+        let measured = compare(source, &made, &config, &options).await?;
         cancel.check()?;
         let (quality, speed) = measured.unzip();
         let steps = made.steps(&config, speed.as_ref());
@@ -106,6 +104,7 @@ pub fn optimize(
             steps,
             quality,
             speed,
+            of_pictures: options.has_pictures(),
             pruned: made.pruned,
             products: made.products,
             matrices: made.matrices,
@@ -116,9 +115,37 @@ pub fn optimize(
     })
 }
 
+/// Compares the original with what was made of it, where there is something to compare them on.
+async fn compare(
+    original: ModelSource,
+    made: &Made,
+    config: &EmbeddingConfig,
+    options: &OptimizeOptions,
+) -> Result<Option<(Quality, Speed)>> {
+    let (texts, cancel) = (options.comparing(), &options.watch.cancel);
+    if options.uncompared {
+        return Ok(None);
+    }
+    let result = ModelSource::from(made.fresh.path());
+    #[cfg(feature = "image")]
+    if options.has_pictures() {
+        let pictures = &options.pictures;
+        let measured = pictures::compare(original, result, config, made.output, pictures, cancel);
+        return Ok(Some(measured.await?));
+    }
+    if texts.is_empty() {
+        return Ok(None);
+    }
+    let measured = measure::compare(original, result, config, texts.to_vec(), cancel).await?;
+    Ok(Some(measured))
+}
+
 /// What was made, not yet under its name.
 struct Made {
     fresh: FreshFolder,
+    /// What the model gives.
+    #[cfg(feature = "image")]
+    output: Output,
     before: Side,
     after: Side,
     trimmed: Option<TrimmedVocabulary>,
@@ -150,7 +177,17 @@ async fn make(
 ) -> Result<Made> {
     let cancel = &options.watch.cancel;
     cancel.check()?;
-    let original = open(source.clone(), config, &purpose(Output::Vectors), cancel)?;
+    let mut asked = purpose(Output::Vectors);
+    if options.has_pictures() {
+        asked.half = Half::Pictures;
+    }
+    let original = open(source.clone(), config, &asked, cancel)?;
+    #[cfg(feature = "image")]
+    if let Some(output) = pictures::asked_output(&original, config, options, cancel).await? {
+        asked.output = output;
+    }
+    #[cfg(feature = "image")]
+    let output = asked.output;
     let before = Side::of(&original).stored_in(&source, &original.model_file);
     let (bundle, trimmed) = match &options.keep_tokens_of {
         None => (original, None),
@@ -184,7 +221,7 @@ async fn make(
     let fresh = beside(place)?;
     let (written, distilled) = match options.static_dimension {
         None => {
-            let prepared = complete(bundle, config, purpose(Output::Vectors), cancel).await?;
+            let prepared = complete(bundle, config, asked, cancel).await?;
             cancel.check()?;
             let exported = export::write(&prepared, fresh.path()).await?;
             let written = Written {
@@ -232,6 +269,8 @@ async fn make(
     let after = Side::of(&opened).stored_in(&result, &opened.model_file);
     Ok(Made {
         fresh,
+        #[cfg(feature = "image")]
+        output,
         before,
         after,
         trimmed,
@@ -337,6 +376,15 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
     let calibrated = options.int8.is_some() || options.int4 || options.prune.is_some();
     if !options.calibrate_with.is_empty() && !calibrated {
         faults.push("texts to calibrate with belong to pruning, products in int8 or matrices in 4 bits, which were not asked for");
+    }
+    if options.has_pictures()
+        && !(options.comparing().is_empty() && options.calibrating().is_empty())
+    {
+        faults.push("pictures are for models that read pictures, and texts for models that read texts: give one of the two");
+    }
+    let of_texts = options.static_dimension.is_some() || options.prune.is_some() || options.int4;
+    if options.has_pictures() && of_texts {
+        faults.push("pictures go with products in int8 and with model.dtype alone");
     }
     if !options.in_f32.is_empty() && options.int8.is_none() {
         faults.push("only products in int8, which were not asked for, leave nodes in f32");

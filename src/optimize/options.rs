@@ -8,6 +8,8 @@ use isovec_engine::cancel::Cancel;
 use isovec_optimize::int8::Activations;
 
 use crate::model::{OnProgress, Watch};
+#[cfg(feature = "image")]
+use crate::pictures::Picture;
 
 /// What [`optimize`](crate::optimize()) does. How weights are stored is `model.dtype` of the configuration.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +42,11 @@ pub struct OptimizeOptions {
     /// Texts that [`prune`](Self::prune), [`int8`](Self::int8) and [`int4`](Self::int4) observe: others than are compared, so that the comparison says what
     /// new texts will see. Empty: [`texts`](Self::texts).
     pub calibrate_with: Vec<String>,
-    /// Nothing is compared and timed: the texts are for the model alone.
+    /// Pictures like those that a model of pictures will see: [`int8`](Self::int8) observes them, and the original and the result are
+    /// compared and timed with them, by the logits of a classifier, else by vectors. At most 1,000 are taken, evenly from all of them.
+    #[cfg(feature = "image")]
+    pub pictures: Vec<Picture>,
+    /// Nothing is compared and timed: the texts or pictures are for the model alone.
     pub uncompared: bool,
     pub(super) watch: Watch,
 }
@@ -127,6 +133,26 @@ impl OptimizeOptions {
     ) -> Self {
         self.calibrate_with = texts.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Observes these pictures, and compares the original and the result on them.
+    #[cfg(feature = "image")]
+    #[must_use]
+    pub fn with_pictures<P: Into<Picture>>(
+        mut self,
+        pictures: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.pictures = pictures.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Whether there are pictures.
+    pub(super) fn has_pictures(&self) -> bool {
+        #[cfg(feature = "image")]
+        let any = !self.pictures.is_empty();
+        #[cfg(not(feature = "image"))]
+        let any = false;
+        any
     }
 
     /// The texts that are compared.

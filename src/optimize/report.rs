@@ -24,10 +24,12 @@ pub struct Report {
     pub after: Side,
     /// Every technique, whether it was applied or not.
     pub steps: Vec<Step>,
-    /// How the vectors compare; `None` without texts.
+    /// How the vectors compare, or the logits of a classifier of pictures; `None` without texts and pictures.
     pub quality: Option<Quality>,
-    /// How fast both are; `None` without texts.
+    /// How fast both are; `None` without texts and pictures.
     pub speed: Option<Speed>,
+    /// Whether pictures were compared, and not texts.
+    pub of_pictures: bool,
     /// What became of each layer's columns and heads, where a share of the bytes was taken out; else empty.
     pub pruned: Vec<Pruned>,
     /// What became of each product and table, where products were made of whole numbers; else empty.
@@ -136,7 +138,7 @@ impl Step {
     }
 }
 
-/// The vectors of texts before and after.
+/// The vectors of texts before and after; where pictures were compared, a text stands for a picture in all that follows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Quality {
@@ -154,7 +156,7 @@ pub struct Quality {
     pub rank_correlation: Option<f64>,
 }
 
-/// The time of both, measured in turns.
+/// The time of both, measured in turns. Where pictures were compared, a text stands for a picture.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Speed {
@@ -183,6 +185,10 @@ impl Report {
                 size(before),
                 size(after)
             )
+        };
+        let (one, all) = match self.of_pictures {
+            true => ("picture", "pictures"),
+            false => ("text", "texts"),
         };
         let (before, after) = (&self.before, &self.after);
         let mut rows = vec![
@@ -213,10 +219,11 @@ impl Report {
         rows.extend(self.matrices.iter().map(bits_of));
         if let Some(quality) = &self.quality {
             let texts = format!("{} of {}", quality.identical, quality.texts);
-            rows.push(("texts whose vectors have the same bits".into(), texts));
+            rows.push((format!("{all} whose vectors have the same bits"), texts));
+            let worst = format!("cosine, worst {one}");
             let figures = [
                 ("cosine, mean", quality.cosine_mean),
-                ("cosine, worst text", quality.cosine_worst),
+                (worst.as_str(), quality.cosine_worst),
                 ("recall@10", quality.recall_at_10),
                 ("rank correlation (Spearman)", quality.rank_correlation),
             ];
@@ -230,7 +237,7 @@ impl Report {
                 "{:.1} → {:.1}, {:.2} times as fast (turns between {least:.2} and {most:.2})",
                 speed.before, speed.after, speed.times
             );
-            rows.push(("texts a second".into(), value));
+            rows.push((format!("{all} a second"), value));
         }
         rows
     }
@@ -333,6 +340,7 @@ mod tests {
             steps: vec![Step::left_out("precision", "nobody asked")],
             quality: None,
             speed: None,
+            of_pictures: false,
             pruned: Vec::new(),
             products: Vec::new(),
             matrices: Vec::new(),

@@ -28,6 +28,7 @@ mod mutants;
 mod optimize;
 mod optimize_int4;
 mod optimize_int8;
+mod optimize_int8_pictures;
 mod optimize_pruning;
 mod parity;
 mod pictures;

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "image")]
+use isovec::Picture;
 use isovec::optimize::budget::{Budget, Candidate, Figure, Tried};
 use isovec::optimize::{Activations, OptimizeOptions, Report};
 use isovec::{Cancel, EmbeddingConfig, ModelSource};
@@ -14,6 +16,8 @@ use crate::args::{InputArgs, Optimize, Scales};
 use crate::error::{CliError, Result};
 use crate::input;
 use crate::model;
+#[cfg(feature = "image")]
+use crate::pictures;
 use crate::{commands, in_place, interrupt, progress};
 
 pub(crate) fn run(args: &Optimize) -> Result<()> {
@@ -24,6 +28,12 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
         .with_calibrate_with(texts(&args.calibrate, &args.field)?)
         .with_progress(model::bar())
         .with_cancel(cancel.clone());
+    #[cfg(feature = "image")]
+    if !args.images.is_empty() {
+        let paths = pictures::collect(&args.images, None)?;
+        let opened = paths.iter().map(Picture::open);
+        options = options.with_pictures(opened.collect::<isovec::Result<Vec<_>>>()?);
+    }
     if !args.keep_tokens_of.is_empty() {
         options = options.with_keep_tokens_of(texts(&args.keep_tokens_of, &args.field)?);
     }

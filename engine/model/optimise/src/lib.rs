@@ -6,6 +6,7 @@
 //! - [`calibrate`]: ranges of activations, in flat memory.
 //! - [`int4`]: matrices in 4 bits, for the download.
 //! - [`int8`]: products of whole numbers of 8 bits, for ONNX Runtime.
+//! - [`convolutions`]: layers of convolutional networks in whole numbers of 8 bits, for ONNX Runtime.
 //! - [`pruning`]: columns, heads and layers that a model can do without.
 //! - [`budget`]: a search for a model that keeps bounds of quality, size and time.
 //! - [`history`]: what was done to a model, in its own metadata.
@@ -15,6 +16,7 @@
 
 pub mod budget;
 pub mod calibrate;
+pub mod convolutions;
 pub mod distil;
 pub mod error;
 pub mod history;

@@ -8,6 +8,8 @@ use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource, Weights};
 use isovec_model::precision::{QuantizedTensor, floats, quantize_weights};
 
+use crate::convolutions::kernel;
+
 /// What is made of the weights of a source.
 #[derive(Debug, Clone)]
 pub(crate) enum Form {
@@ -17,6 +19,13 @@ pub(crate) enum Form {
     Matrix { weight: usize, by: Arc<[f32]> },
     /// A table in whole numbers with a scale for each row.
     Table(usize),
+    /// A kernel whose outputs, places of an axis, are multiplied, in whole numbers with these scales.
+    Kernel {
+        weight: usize,
+        axis: usize,
+        by: Arc<[f32]>,
+        scales: Arc<[f32]>,
+    },
     /// The values of a weight of f32s at these places of an axis.
     Kept {
         weight: usize,
@@ -56,10 +65,16 @@ impl WeightSource for Reformed {
                     let bytes = kept.iter().flat_map(|value| value.to_le_bytes());
                     return Ok(bytes.collect::<Vec<u8>>().into());
                 }
-                Form::Matrix { weight, by } => matrix(&self.source, *weight, by).await?,
-                Form::Table(weight) => table(&self.source, *weight).await?,
+                Form::Matrix { weight, by } => matrix(&self.source, *weight, by).await?.values,
+                Form::Table(weight) => table(&self.source, *weight).await?.values,
+                Form::Kernel {
+                    weight,
+                    axis,
+                    by,
+                    scales,
+                } => kernel(&self.source, *weight, *axis, by, scales).await?,
             };
-            let bytes: Vec<u8> = whole.values.into_iter().map(|value| value as u8).collect();
+            let bytes: Vec<u8> = whole.into_iter().map(|value| value as u8).collect();
             Ok(bytes.into())
         })
     }

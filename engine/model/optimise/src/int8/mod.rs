@@ -30,7 +30,8 @@ use crate::history;
 
 pub use observed::Observed;
 pub use products::{Products, check};
-pub(crate) use products::{probe, users};
+pub(crate) use products::{probe, shown, users};
+pub(crate) use rewrite::ASKED;
 
 /// Where the scale of activations comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

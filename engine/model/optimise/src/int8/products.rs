@@ -171,7 +171,7 @@ impl Products {
         })
     }
 
-    /// A model that gives what [`Observed`](super::Observed) adds: the inputs of products, and the products.
+    /// A model that gives what [`Observed`](super::Observed) adds: the inputs of products, but for the model's own, and the products.
     #[must_use]
     pub fn probe(&self, bundle: &ModelBundle) -> ModelBundle {
         let inputs = self.inputs.iter().map(|input| &input.name);
@@ -192,7 +192,7 @@ impl Products {
     }
 
     /// The names of all products and tables, those that cannot be changed among them.
-    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+    pub fn names(&self) -> impl Iterator<Item = &str> {
         let matrices = self.inputs.iter().flat_map(|input| &input.matrices);
         let matrices = matrices.map(|matrix| matrix.shown.as_str());
         let tables = self.tables.iter().map(|table| table.shown.as_str());
@@ -210,11 +210,14 @@ impl Products {
     }
 }
 
-/// A model that gives these values of f32s.
+/// A model that gives these values of f32s, but for its own inputs.
 pub(crate) fn probe(bundle: &ModelBundle, names: BTreeSet<&String>) -> ModelBundle {
     let mut probe = bundle.clone();
     if let Some(graph) = probe.graph.graph.as_mut() {
-        graph.output = names.into_iter().map(|name| of_any_shape(name)).collect();
+        // Whoever runs it has what the model reads.
+        let read: BTreeSet<&String> = graph.input.iter().map(|input| &input.name).collect();
+        let names = names.difference(&read);
+        graph.output = names.map(|name| of_any_shape(name)).collect();
         prune(&mut probe);
     }
     probe
@@ -269,7 +272,7 @@ fn of_any_shape(name: &str) -> ValueInfoProto {
 }
 
 /// A node by its name, or by its output's.
-pub(super) fn shown(node: &NodeProto) -> String {
+pub(crate) fn shown(node: &NodeProto) -> String {
     let mut names = [&node.name].into_iter().chain(&node.output);
     let named = names.find(|name| !name.is_empty());
     named.cloned().unwrap_or_default()

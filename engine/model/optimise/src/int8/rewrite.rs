@@ -21,7 +21,7 @@ use crate::rewriting::{Rewriting, node};
 use crate::source::{Form, matrix, table};
 
 /// Why a node stays in f32 that the caller named.
-const ASKED: &str = "it was asked to stay in f32";
+pub(crate) const ASKED: &str = "it was asked to stay in f32";
 
 /// Writes the nodes, and says what became of each product and table.
 pub(super) async fn rewrite(
