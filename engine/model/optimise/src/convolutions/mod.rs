@@ -35,9 +35,9 @@ pub(crate) use folding::kernel;
 pub use layers::Convolutions;
 pub use observed::Ranges;
 
-/// Layers below this many decibels stay in f32: noise of a hundredth of the signal's power. It is less than
-/// [`LEAST_SQNR`](crate::int8::LEAST_SQNR), because a layer in f32 between layers of whole numbers takes its own time, and the time of
-/// two conversions of all its values.
+/// Layers below this many decibels stay in f32: noise of a 300th of the signal's power. It is less than
+/// [`int8::LEAST_SQNR`](crate::int8::LEAST_SQNR), because a layer in f32 between layers of whole numbers takes its own time, and the
+/// time of two conversions of all its values.
 pub const LEAST_SQNR: f64 = 25.0;
 
 /// The same model with layers of whole numbers, and what became of each layer. `kept` are layers that stay in f32, by the names that
