@@ -117,10 +117,13 @@ async fn of_products(
     let cancel = &options.watch.cancel;
     let mut observed = Observed::new(products);
     let probe = |bundle: &ModelBundle| products.probe(bundle);
-    observe(bundle, probe, config, pictures, cancel, |run| {
-        observed.add(products, |name| value(run, name))
-    })
-    .await?;
+    // Scales of each run need none.
+    if !pictures.is_empty() {
+        observe(bundle, probe, config, pictures, cancel, |run| {
+            observed.add(products, |name| value(run, name))
+        })
+        .await?;
+    }
     let mut how = Int8Options::new(activations);
     how.smooth = options.smooth;
     let kept = options.in_f32.iter();

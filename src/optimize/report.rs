@@ -32,7 +32,7 @@ pub struct Report {
     pub of_pictures: bool,
     /// What became of each layer's columns and heads, where a share of the bytes was taken out; else empty.
     pub pruned: Vec<Pruned>,
-    /// What became of each product and table, where products were made of whole numbers; else empty.
+    /// What became of each product, layer and table, where they were made of whole numbers; else empty.
     pub products: Vec<Product>,
     /// What became of each matrix and table, where they were stored in 4 bits; else empty.
     pub matrices: Vec<Matrix>,

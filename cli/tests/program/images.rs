@@ -215,6 +215,32 @@ fn what_cannot_work_says_so() {
     assert!(text.contains("ImageEmbedder"), "{text}");
 }
 
+#[test]
+fn a_model_of_pictures_is_made_smaller_with_the_pictures_of_a_folder() {
+    let folder = folder();
+    let optimize = |args: &[&str]| {
+        let mut command = isovec(&["optimize", "./model", "--out", "small"]);
+        command.args(["--engine", "portable", "--int8", "static"]);
+        command.current_dir(folder.path()).args(args);
+        command
+    };
+    // One of the files is no picture, and is not taken.
+    let report = stdout(&mut optimize(&["--images", "photos"]));
+    assert!(report.contains("| int8 | applied: 19 of 19"), "{report}");
+    assert!(report.contains("| 0 of 3 |"), "{report}");
+    assert!(report.contains("| pictures a second |"), "{report}");
+    let embed = |model: &str| {
+        let args = ["--images", "photos/b.png", "--model", model];
+        rows(&stdout(&mut embed(&folder, &args)))[0]["embedding"].clone()
+    };
+    assert_ne!(embed("./small"), embed("./model"));
+    let said = stderr(
+        &mut optimize(&["--images", "photos", "--texts", "photos/notes.png"]),
+        2,
+    );
+    assert!(said.contains("--texts"), "{said}");
+}
+
 fn classify(folder: &TempDir, args: &[&str]) -> assert_cmd::Command {
     let mut command = isovec(&["classify", "--engine", "portable"]);
     command.env(

@@ -5,12 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
+use isovec_engine::onnx::proto::{AttributeProto, DataType, GraphProto, NodeProto};
 use isovec_engine::tensor::DType;
 use isovec_model::onnx::builder::{int, ints};
 use isovec_model::onnx::write_model;
 use isovec_optimize::OptimizeError;
-use isovec_optimize::convolutions::{Convolutions, LEAST_SQNR, Ranges, quantise};
-use isovec_optimize::int8::Product;
+use isovec_optimize::convolutions::{Convolutions, Ranges, quantise};
+use isovec_optimize::int8::{LEAST_SQNR, Product};
 use isovec_test_models::convolutions::{Net, bottleneck, inverted};
 use isovec_test_models::rng::Rng;
 
@@ -201,11 +202,46 @@ fn sigmoids_and_products_between_layers_are_in_8_bits_and_what_leads_to_outputs_
     );
 }
 
-fn maker_of<'g>(graph: &'g isovec_engine::onnx::proto::GraphProto, name: &str) -> &'g str {
+fn maker_of<'g>(graph: &'g GraphProto, name: &str) -> &'g str {
     let mut nodes = graph.node.iter();
     nodes
         .find(|node| node.output[0] == name)
         .map_or("", |node| &node.op_type)
+}
+
+#[test]
+fn constants_that_exporters_write_as_nodes_are_constants() {
+    let mut net = Net::new(5, PICTURE);
+    let x = net.conv("x", plain(8, 3), true, vec![]);
+    let y = net.relu6(&x);
+    let mut bundle = net.bundle(&[&y]);
+    let graph = bundle.graph.graph.as_mut().unwrap();
+    let constants = std::mem::take(&mut graph.initializer).into_iter();
+    let constants = constants.map(|tensor| NodeProto {
+        op_type: "Constant".into(),
+        output: vec![tensor.name.clone()],
+        attribute: vec![AttributeProto {
+            name: "value".into(),
+            t: Some(tensor),
+            ..AttributeProto::default()
+        }],
+        ..NodeProto::default()
+    });
+    graph.node.splice(0..0, constants);
+    let layers = Convolutions::of(&bundle).unwrap();
+    let (made, told) = quantised(&bundle, &seen(&layers, &[]), &[]).unwrap();
+    assert!(told[0].int8, "{told:?}");
+    // The ends of the Clip stay nodes.
+    let mut found = operators(&made);
+    found.retain(|operator| *operator != "Constant");
+    assert_eq!(found, ["QuantizeLinear", "Conv", "Clip", "QuantizeLinear"]);
+    // The kernel and the bias are whole numbers.
+    let graph = made.graph.graph.as_ref().unwrap();
+    let whole = |dtype: DataType| {
+        let mut all = graph.initializer.iter();
+        all.any(|tensor| tensor.data_type == dtype as i32 && tensor.dims[..1] == [8])
+    };
+    assert!(whole(DataType::Int8) && whole(DataType::Int32));
 }
 
 #[test]

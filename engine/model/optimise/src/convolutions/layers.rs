@@ -83,7 +83,6 @@ impl Convolutions {
                 });
                 continue;
             }
-            values.insert(layer.input.clone(), layer.kernel.channels());
             for value in [layer.made(), chain.activated(layer.made())] {
                 values.entry(value.to_owned()).or_insert(1);
             }
@@ -93,7 +92,7 @@ impl Convolutions {
         for value in values_between(&all, graph, &chain) {
             values.entry(value.to_owned()).or_insert(1);
         }
-        // Channels of an input stand even where the value was seen before as an output.
+        // An input is seen in its channels, even where it is an output as well.
         for layer in &layers {
             values.insert(layer.input.clone(), layer.kernel.channels());
         }

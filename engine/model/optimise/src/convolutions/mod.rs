@@ -8,7 +8,8 @@
 //! largest value that was observed, as `QuantizeLinear` and `DequantizeLinear` behind the node that makes it. ONNX Runtime joins a
 //! layer that has them before it and behind it to one of whole numbers (`QLinearConv`), and a chain of such layers never leaves 8 bits.
 //! So what stands between two layers is in 8 bits as well, where ONNX Runtime can compute it so: sums, products, sigmoids, pools.
-//! Values are unsigned: with signed ones ONNX Runtime is slower than in f32.
+//! Values are unsigned: with signed ones ONNX Runtime is slower than in f32. Layers below [`LEAST_SQNR`](crate::int8::LEAST_SQNR) stay
+//! in f32, as products do.
 //!
 //! A batch normalisation behind a convolution becomes a part of it, as engines do it with one in f32:
 //! `w'[o] = w[o] · f[o]` and `b'[o] = (b[o] - mean[o]) · f[o] + shift[o]`, with `f[o] = scale[o] / √(variance[o] + ε)`
@@ -34,11 +35,6 @@ use crate::int8::Product;
 pub(crate) use folding::kernel;
 pub use layers::Convolutions;
 pub use observed::Ranges;
-
-/// Layers below this many decibels stay in f32: noise of a hundredth of the signal's power. It is less than
-/// [`LEAST_SQNR`](crate::int8::LEAST_SQNR), because a layer in f32 between layers of whole numbers takes its own time, and the time of
-/// two conversions of all its values.
-pub const LEAST_SQNR: f64 = 25.0;
 
 /// The same model with layers of whole numbers, and what became of each layer. `kept` are layers that stay in f32, by the names that
 /// [`Product::node`] has; others in it are no fault. `bundle` is the model that `layers` were found in, or what

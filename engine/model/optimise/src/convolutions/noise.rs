@@ -23,7 +23,7 @@ pub(super) fn of_layer(
     let noise = folded.values.iter().enumerate().map(|(index, &value)| {
         let (output, channel) = kernel.place(index);
         let value = f64::from(value * folded.by[output]);
-        let power = powers[channel];
+        let power = powers.get(channel).copied().unwrap_or_default();
         rounded.min(power) * value * value + f64::from(scales[output]).powi(2) / 12.0 * power
     });
     noise.sum::<f64>() / kernel.outputs() as f64

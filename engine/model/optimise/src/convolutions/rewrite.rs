@@ -8,7 +8,6 @@ use isovec_engine::onnx::proto::{GraphProto, NodeProto};
 use isovec_engine::tensor::DType;
 use isovec_model::onnx::builder::int;
 
-use super::LEAST_SQNR;
 use super::constants::Constants;
 use super::folding::{Folded, rounded};
 use super::layers::{Chain, Convolutions, Layer};
@@ -16,7 +15,7 @@ use super::noise;
 use super::observed::Ranges;
 use super::regions::Regions;
 use crate::error::{OptimizeError, Result};
-use crate::int8::{ASKED, Product};
+use crate::int8::{ASKED, LEAST_SQNR, Product};
 use crate::rewriting::{Rewriting, node};
 use crate::source::Form;
 
