@@ -12,7 +12,13 @@ pub(super) const SMALLER_WEIGHTS: BuiltIn = rule(
 );
 pub(super) const PRODUCTS_IN_INT8: BuiltIn = rule(
     "products-in-int8",
-    &[Part::Effective, Part::Provider, Part::Model, Part::Hardware],
+    &[
+        Part::Effective,
+        Part::Provider,
+        Part::Model,
+        Part::Hardware,
+        Part::Stats,
+    ],
     products_in_int8,
 );
 pub(super) const MIXED_ON_GPU: BuiltIn = rule(
@@ -69,6 +75,9 @@ const BYTE_PRODUCTS: [&str; 3] = ["avx512vnni", "avxvnni", "i8mm"];
 /// Products of a graph from which it is a network of them.
 const MANY_PRODUCTS: usize = 12;
 
+/// Tokens from which a model of one's own is worth the work, and an index that is made again.
+const MANY_TOKENS: u64 = 1_000_000;
+
 /// ONNX Runtime computes in f32 what it could multiply in bytes.
 fn products_in_int8(context: &AnalysisContext) -> Option<Suggestion> {
     let stored: String = context.used("model.dtype")?;
@@ -86,7 +95,8 @@ fn products_in_int8(context: &AnalysisContext) -> Option<Suggestion> {
         .iter()
         .find(|name| BYTE_PRODUCTS.contains(&name.as_str()))?;
     let could = context.on_onnxruntime() && context.on_processor() && stored == "f32";
-    if !could || quantised || products < MANY_PRODUCTS {
+    let tokens = context.stats.as_ref()?.tokens.real;
+    if !could || quantised || products < MANY_PRODUCTS || tokens < MANY_TOKENS {
         return None;
     }
     let suggestion = Suggestion::new(
@@ -98,10 +108,13 @@ fn products_in_int8(context: &AnalysisContext) -> Option<Suggestion> {
     .because("effective.model.dtype", stored)
     .because("model.operators", format!("{products} products of f32"))
     .because("hardware.cpu.simd", by)
+    .because("stats.tokens", format!("{tokens} tokens"))
     .expecting_speedup(
         2.0,
         "this processor multiplies bytes several times as fast as f32, and ONNX Runtime does where the model's file says so",
     )
+    // Other vectors, and some are worse: what costs none of them comes first.
+    .with_impact(Impact::Medium)
     .step(
         "isovec optimize MODEL --int8 static --engine onnxruntime --texts FILE --out FOLDER, with texts like those that you embed. Its          report compares the vectors and times both models.",
     )

@@ -120,6 +120,7 @@ fn a_good_context_is_left_in_peace() {
 #[test]
 fn each_fires_on_its_evidence_and_not_just_below() {
     let cuda = ("provider.provider", json!("CUDA"));
+    let many = |tokens: u64| ("stats.tokens.real", json!(tokens));
     let gpu = |software: bool| {
         (
             "stats.gpu",
@@ -367,25 +368,34 @@ fn each_fires_on_its_evidence_and_not_just_below() {
         ),
         (
             "products-in-int8",
-            vec![("hardware.cpu.simd", json!(["avx2", "avx512vnni"]))],
-            vec![("hardware.cpu.simd", json!(["avx2", "avx512f"]))],
+            vec![
+                many(2_000_000),
+                ("hardware.cpu.simd", json!(["avx2", "avx512vnni"])),
+            ],
+            vec![
+                many(2_000_000),
+                ("hardware.cpu.simd", json!(["avx2", "avx512f"])),
+            ],
         ),
         (
             // Another engine, fewer bits already, and products that are of whole numbers.
             "products-in-int8",
             vec![
+                many(2_000_000),
                 ("hardware.cpu.simd", json!(["avxvnni"])),
                 ("model.operators", json!({"MatMul": 10, "Gemm": 2})),
             ],
             vec![
+                many(2_000_000),
                 ("hardware.cpu.simd", json!(["avxvnni"])),
                 ("model.operators", json!({"MatMul": 9, "Gemm": 2})),
             ],
         ),
         (
             "products-in-int8",
-            vec![("hardware.cpu.simd", json!(["i8mm"]))],
+            vec![many(2_000_000), ("hardware.cpu.simd", json!(["i8mm"]))],
             vec![
+                many(2_000_000),
                 ("hardware.cpu.simd", json!(["i8mm"])),
                 (
                     "model.operators",
@@ -395,14 +405,26 @@ fn each_fires_on_its_evidence_and_not_just_below() {
         ),
         (
             "products-in-int8",
-            vec![("hardware.cpu.simd", json!(["avx512vnni"]))],
             vec![
+                many(2_000_000),
+                ("hardware.cpu.simd", json!(["avx512vnni"])),
+            ],
+            vec![
+                many(2_000_000),
                 ("hardware.cpu.simd", json!(["avx512vnni"])),
                 (
                     "provider",
                     json!({"engine": "portable", "provider": "CPU", "version": "1"}),
                 ),
             ],
+        ),
+        (
+            "products-in-int8",
+            vec![
+                many(1_000_000),
+                ("hardware.cpu.simd", json!(["avx512vnni"])),
+            ],
+            vec![many(999_999), ("hardware.cpu.simd", json!(["avx512vnni"]))],
         ),
         (
             "attention-cost",
