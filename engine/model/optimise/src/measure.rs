@@ -1,5 +1,7 @@
 //! How far a changed tensor is from the original.
 
+use crate::error::{OptimizeError, Result};
+
 /// The mean of the squared differences, summed in f64: `Σ (a[i] - b[i])² / n`. 0 for empty tensors.
 ///
 /// # Panics
@@ -34,6 +36,21 @@ fn powers(original: &[f32], changed: &[f32]) -> (f64, f64) {
         let (a, b) = (f64::from(a), f64::from(b));
         (signal + a * a, noise + (a - b) * (a - b))
     })
+}
+
+/// Refuses measured changes of vectors that are not one finite number for each part; `what` is what changed.
+pub(crate) fn check_changes(changes: &[f64], parts: usize, what: &str) -> Result<()> {
+    if changes.len() != parts {
+        return Err(OptimizeError::Size {
+            what: "the number of changes",
+            asked: changes.len().to_string(),
+            allowed: parts.to_string(),
+        });
+    }
+    match changes.iter().all(|change| change.is_finite()) {
+        true => Ok(()),
+        false => Err(OptimizeError::NotFinite { what: what.into() }),
+    }
 }
 
 #[cfg(test)]

@@ -39,7 +39,7 @@ use self::write::Writing;
 use crate::error::{OptimizeError, Result};
 use crate::history;
 use crate::int8::{Products, check};
-use crate::measure::sqnr;
+use crate::measure::{check_changes, sqnr};
 use crate::passes::{Input, in_passes};
 use crate::source::{Form, Reformed};
 
@@ -266,18 +266,7 @@ impl<'b> FewBits<'b> {
     /// # Errors
     /// [`OptimizeError::Size`] for changes of another number; [`OptimizeError::NotFinite`].
     pub fn weigh(&mut self, changes: &[f64]) -> Result<()> {
-        if changes.len() != self.parts() {
-            return Err(OptimizeError::Size {
-                what: "the number of changes",
-                asked: changes.len().to_string(),
-                allowed: self.parts().to_string(),
-            });
-        }
-        if !changes.iter().all(|change| change.is_finite()) {
-            return Err(OptimizeError::NotFinite {
-                what: "a vector, with a matrix in 4 bits,".into(),
-            });
-        }
+        check_changes(changes, self.parts(), "a vector, with a matrix in 4 bits,")?;
         if changes.iter().any(|&change| change > 0.0) {
             let each = self.takers.iter_mut().zip(changes);
             each.for_each(|(taker, &change)| taker.noise = change);

@@ -32,6 +32,7 @@ use crate::error::{OptimizeError, Result};
 use crate::history;
 use crate::int4::Moments;
 use crate::int8::check;
+use crate::measure::check_changes;
 use crate::passes::{Input, in_passes};
 
 pub use self::region::Unit;
@@ -209,18 +210,7 @@ impl<'b> Pruning<'b> {
     /// # Errors
     /// [`OptimizeError::Size`] for changes of another number; [`OptimizeError::NotFinite`].
     pub fn weigh(&mut self, changes: &[f64]) -> Result<()> {
-        if changes.len() != self.parts() {
-            return Err(OptimizeError::Size {
-                what: "the number of changes",
-                asked: changes.len().to_string(),
-                allowed: self.parts().to_string(),
-            });
-        }
-        if !changes.iter().all(|change| change.is_finite()) {
-            return Err(OptimizeError::NotFinite {
-                what: "a vector, with columns taken out,".into(),
-            });
-        }
+        check_changes(changes, self.parts(), "a vector, with columns taken out,")?;
         let (pairs, _) = changes.as_chunks::<2>();
         for (plan, &[some, all]) in self.plans.iter_mut().zip(pairs) {
             plan.changes = (some, all);
