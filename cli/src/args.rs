@@ -689,7 +689,8 @@ pub(crate) struct Optimize {
 
     /// Make products of whole numbers of 8 bits, in an ONNX file for ONNX Runtime: twice as fast and more on processors with
     /// VNNI. static takes the scales of activations from --texts, or from --images for a model of pictures, whose convolutions are in
-    /// int8 as well; dynamic measures them at each run, so that texts go through the model one at a time. What would lose too much stays in f32, and the report lists it.
+    /// int8 as well; dynamic measures them at each run, so that texts go through the model one at a time. What would lose too
+    /// much stays in f32, and the report lists it.
     #[arg(long, value_enum, value_name = "SCALES")]
     pub(crate) int8: Option<Scales>,
 
@@ -713,9 +714,9 @@ pub(crate) struct Optimize {
     pub(crate) in_f32: Vec<String>,
 
     /// Search for the fastest model that keeps a bound: cosine>=0.995 (the worst text's), recall@10>=0.98, size<=12MB,
-    /// latency<=5ms (of a call with one text); may be repeated. Tries --dtype, --int4 and --int8 in all forms, with --prune also without that share, and leaves nodes in f32 where
-    /// a bound needs it. Every candidate is compared and timed on --texts. Where none keeps all bounds nothing is written, and the
-    /// exit code is 4.
+    /// latency<=5ms (of a call with one text); may be repeated. Tries --dtype, --int4 and --int8 in all forms, with --prune
+    /// also without that share, and leaves nodes in f32 where a bound needs it. Every candidate is compared and timed on --texts.
+    /// Where none keeps all bounds nothing is written, and the exit code is 4.
     #[arg(long, value_name = "BOUND", conflicts_with_all = ["static_dimension", "int8", "int4", "dtype"])]
     pub(crate) budget: Vec<Bound>,
 

@@ -39,8 +39,8 @@ pub struct OptimizeOptions {
     /// Texts that the original and the result are compared and timed with. Empty: those of [`keep_tokens_of`](Self::keep_tokens_of),
     /// and without those nothing is measured.
     pub texts: Vec<String>,
-    /// Texts that [`prune`](Self::prune), [`int8`](Self::int8) and [`int4`](Self::int4) observe: others than are compared, so that the comparison says what
-    /// new texts will see. Empty: [`texts`](Self::texts).
+    /// Texts that [`prune`](Self::prune), [`int8`](Self::int8) and [`int4`](Self::int4) observe: others than are compared, so that the
+    /// comparison says what new texts will see. Empty: [`texts`](Self::texts).
     pub calibrate_with: Vec<String>,
     /// Pictures like those that a model of pictures will see: [`int8`](Self::int8) observes them, and the original and the result are
     /// compared and timed with them, by the logits of a classifier, else by vectors. At most 1,000 are taken, evenly from all of them.
