@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use isovec::optimize::budget::Bound;
+use isovec::optimize::{Level, Pass};
 use isovec::{CompactForm, Prompt, Scores};
 use serde::{Deserialize, Serialize};
 
@@ -670,6 +671,20 @@ pub(crate) struct Optimize {
     /// The folder to write; it must be new or empty.
     #[arg(long, short = 'o', value_name = "FOLDER")]
     pub(crate) out: PathBuf,
+
+    /// Leave fewer nodes in the graph, by the passes of a level: none, basic (no operator computes other bits), extended (operators are
+    /// joined, which rounds differently) or all. Passes are made before all else, and the report says what each saved.
+    #[arg(long, value_name = "LEVEL", conflicts_with = "static_dimension")]
+    pub(crate) level: Option<Level>,
+
+    /// A pass by its name, with --level or without; may be repeated: constants, shapes, identities, duplicates, layer-norms, gelus,
+    /// hard-swishes, convolutions, layout.
+    #[arg(
+        long = "pass",
+        value_name = "PASS",
+        conflicts_with = "static_dimension"
+    )]
+    pub(crate) passes: Vec<Pass>,
 
     /// Texts like those that will be embedded: tokens that none of them has are taken out of the tokenizer and the model.
     /// Texts whose tokens are kept have the same vectors, bit for bit. .jsonl and .csv (see --field), else one text a line.

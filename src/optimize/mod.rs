@@ -11,6 +11,7 @@ mod int8_pictures;
 mod measure;
 mod observe;
 mod options;
+mod passes;
 #[cfg(feature = "image")]
 mod pictures;
 mod pruning;
@@ -28,6 +29,7 @@ use isovec_engine::fresh::FreshFolder;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_model::convert::Half;
 use isovec_model::precision::narrowed;
+use isovec_optimize::simplify::simplify;
 use isovec_optimize::vocabulary::{TrimmedVocabulary, trim_vocabulary};
 
 use crate::backend;
@@ -50,6 +52,7 @@ pub use isovec_optimize::int4::{Matrix, Moments, quantize_for};
 pub use isovec_optimize::int8::{Activations, LEAST_SQNR, Product};
 pub use isovec_optimize::measure::{mse, sqnr};
 pub use isovec_optimize::pruning::{Pruned, Unit};
+pub use isovec_optimize::simplify::{Level, Pass, Passed};
 pub use isovec_optimize::vocabulary::{TrimmedTokenizer, trim_tokenizer};
 pub use measure::{comparable_texts, config_of_result};
 pub use options::OptimizeOptions;
@@ -105,6 +108,7 @@ pub fn optimize(
             quality,
             speed,
             of_pictures: options.has_pictures(),
+            passes: made.passes,
             pruned: made.pruned,
             products: made.products,
             matrices: made.matrices,
@@ -148,6 +152,10 @@ struct Made {
     output: Output,
     before: Side,
     after: Side,
+    /// Nodes of the original.
+    nodes: usize,
+    /// What became of each pass that was asked for.
+    passes: Vec<Passed>,
     trimmed: Option<TrimmedVocabulary>,
     /// What is said of a static model.
     distilled: Option<String>,
@@ -189,6 +197,13 @@ async fn make(
     #[cfg(feature = "image")]
     let output = asked.output;
     let before = Side::of(&original).stored_in(&source, &original.model_file);
+    let nodes = original
+        .graph
+        .graph
+        .as_ref()
+        .map_or(0, |graph| graph.node.len());
+    let asked_passes: Vec<Pass> = options.passes.iter().copied().collect();
+    let (original, passes) = simplify(&original, &asked_passes, cancel).await?;
     let (bundle, trimmed) = match &options.keep_tokens_of {
         None => (original, None),
         Some(texts) => {
@@ -273,6 +288,8 @@ async fn make(
         output,
         before,
         after,
+        nodes,
+        passes,
         trimmed,
         distilled,
         pruned,
@@ -332,6 +349,7 @@ impl Made {
             ),
         };
         vec![
+            passes::step(&self.passes, self.nodes),
             vocabulary,
             distilled,
             pruning::step(&self.pruned, speed),
@@ -347,10 +365,14 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
     let nothing = options.keep_tokens_of.is_none() && options.static_dimension.is_none();
     let mut faults = Vec::new();
     let nothing = nothing && options.int8.is_none() && options.prune.is_none() && !options.int4;
+    let nothing = nothing && options.passes.is_empty();
     if nothing && config.model.dtype.is_none() {
         faults.push(
-            "nothing is to be optimised: give texts whose tokens are kept, a share of the bytes that is taken out, the dimension of a static model, products in int8, matrices in 4 bits, or model.dtype",
+            "nothing is to be optimised: give a level of passes, texts whose tokens are kept, a share of the bytes that is taken out, the dimension of a static model, products in int8, matrices in 4 bits, or model.dtype",
         );
+    }
+    if !options.passes.is_empty() && options.static_dimension.is_some() {
+        faults.push("a static model has no graph that passes change: choose one of the two");
     }
     if options.prune.is_some() && options.static_dimension.is_some() {
         faults.push("a static model has no columns and heads to take out: choose one of the two");

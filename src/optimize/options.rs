@@ -6,6 +6,7 @@ use std::sync::Arc;
 use isovec_engine::cancel::Cancel;
 
 use isovec_optimize::int8::Activations;
+use isovec_optimize::simplify::{Level, Pass};
 
 use crate::model::{OnProgress, Watch};
 #[cfg(feature = "image")]
@@ -15,6 +16,8 @@ use crate::pictures::Picture;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct OptimizeOptions {
+    /// Passes that leave fewer nodes in the graph, made before all else; see [`Level`].
+    pub passes: BTreeSet<Pass>,
     /// Texts like those that will be embedded: tokens that none of them has are taken out. `None`: all tokens stay.
     pub keep_tokens_of: Option<Vec<String>>,
     /// A static model of vectors of so many components is made instead of a smaller form of the model itself.
@@ -52,6 +55,20 @@ pub struct OptimizeOptions {
 }
 
 impl OptimizeOptions {
+    /// Makes all passes of a level.
+    #[must_use]
+    pub fn with_level(mut self, level: Level) -> Self {
+        self.passes.extend(level.passes());
+        self
+    }
+
+    /// Makes a pass.
+    #[must_use]
+    pub fn with_pass(mut self, pass: Pass) -> Self {
+        self.passes.insert(pass);
+        self
+    }
+
     /// Takes all tokens out that none of these texts has.
     #[must_use]
     pub fn with_keep_tokens_of<T: Into<String>>(

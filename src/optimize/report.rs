@@ -10,6 +10,7 @@ use isovec_model::precision::{BLOCK, widened};
 use isovec_optimize::int4::Matrix;
 use isovec_optimize::int8::Product;
 use isovec_optimize::pruning::{Pruned, Unit};
+use isovec_optimize::simplify::Passed;
 use serde::Serialize;
 
 use crate::source::ModelSource;
@@ -30,6 +31,8 @@ pub struct Report {
     pub speed: Option<Speed>,
     /// Whether pictures were compared, and not texts.
     pub of_pictures: bool,
+    /// What each pass did that was asked for; else empty.
+    pub passes: Vec<Passed>,
     /// What became of each layer's columns and heads, where a share of the bytes was taken out; else empty.
     pub pruned: Vec<Pruned>,
     /// What became of each product, layer and table, where they were made of whole numbers; else empty.
@@ -341,6 +344,7 @@ mod tests {
             quality: None,
             speed: None,
             of_pictures: false,
+            passes: Vec::new(),
             pruned: Vec::new(),
             products: Vec::new(),
             matrices: Vec::new(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures_channel::oneshot;
 use isovec::optimize::budget::{self, Budget};
-use isovec::optimize::{Activations, OptimizeOptions, Report};
+use isovec::optimize::{Activations, OptimizeError, OptimizeOptions, Report};
 use isovec::{Cancel, EmbeddingConfig, ModelSource};
 use isovec_insight::budget::{BudgetOptions, BudgetReport};
 use pyo3::exceptions::PyTypeError;
@@ -76,11 +76,13 @@ impl OptimizationReport {
 
 /// Writes a smaller or faster model into a new folder, and reports what that changed on the texts.
 #[pyfunction]
-#[pyo3(signature = (source, out, *, texts=None, calibrate=None, keep_tokens_of=None, static_dimension=None, prune=None, int8=None, smooth=None, int4=false, bits=None, in_f32=Vec::new(), budget=Vec::new(), rounds=None, seconds=None, config=None, progress=None, **words))]
+#[pyo3(signature = (source, out, *, level=None, passes=Vec::new(), texts=None, calibrate=None, keep_tokens_of=None, static_dimension=None, prune=None, int8=None, smooth=None, int4=false, bits=None, in_f32=Vec::new(), budget=Vec::new(), rounds=None, seconds=None, config=None, progress=None, **words))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn optimize(
     source: &Bound<'_, PyAny>,
     out: PathBuf,
+    level: Option<&str>,
+    passes: Vec<String>,
     texts: Option<&Bound<'_, PyAny>>,
     calibrate: Option<&Bound<'_, PyAny>>,
     keep_tokens_of: Option<&Bound<'_, PyAny>>,
@@ -105,6 +107,13 @@ pub(crate) fn optimize(
         .with_in_f32(in_f32);
     if keep_tokens_of.is_some() {
         options = options.with_keep_tokens_of(all(keep_tokens_of)?);
+    }
+    let wrong = |error: OptimizeError| config_error(py, &error.to_string());
+    if let Some(level) = level {
+        options = options.with_level(level.parse().map_err(wrong)?);
+    }
+    for pass in passes {
+        options = options.with_pass(pass.parse().map_err(wrong)?);
     }
     options.static_dimension = static_dimension;
     options.prune = prune;

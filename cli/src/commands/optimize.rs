@@ -37,6 +37,10 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
     if !args.keep_tokens_of.is_empty() {
         options = options.with_keep_tokens_of(texts(&args.keep_tokens_of, &args.field)?);
     }
+    if let Some(level) = args.level {
+        options = options.with_level(level);
+    }
+    options.passes.extend(args.passes.iter().copied());
     if let Some(dimension) = args.static_dimension {
         options = options.with_static(dimension);
     }

@@ -290,6 +290,15 @@ fn operator(call: &Call<'_>) -> Array {
             call.input(0).map(|x| (alpha * x + beta).clamp(0.0, 1.0))
         }
         "HardSwish" => call.input(0).map(|x| x * (x / 6.0 + 0.5).clamp(0.0, 1.0)),
+        "Gelu"
+            if call
+                .attribute("approximate")
+                .is_some_and(|how| how.s == b"tanh") =>
+        {
+            let root = (2.0 / std::f64::consts::PI).sqrt();
+            let bent = |x: f64| libm::tanh(root * (x + 0.044715 * x * x * x));
+            call.input(0).map(|x| x * 0.5 * (1.0 + bent(x)))
+        }
         "Gelu" => call
             .input(0)
             .map(|x| x * 0.5 * (1.0 + libm::erf(x / std::f64::consts::SQRT_2))),
@@ -341,7 +350,11 @@ fn operator(call: &Call<'_>) -> Array {
         }
         "Unsqueeze" => {
             let x = call.input(0);
-            let axes = call.axes(x.shape.len() + call.input(1).values.len());
+            let count = match call.optional(1) {
+                Some(axes) => axes.values.len(),
+                None => call.ints("axes", &[]).len(),
+            };
+            let axes = call.axes(x.shape.len() + count);
             let mut shape = x.shape.clone();
             for axis in axes {
                 shape.insert(axis, 1);

@@ -8,6 +8,7 @@
 //! - [`int8`]: products of whole numbers of 8 bits, for ONNX Runtime.
 //! - [`convolutions`]: layers of convolutional networks in whole numbers of 8 bits, for ONNX Runtime.
 //! - [`pruning`]: columns, heads and layers that a model can do without.
+//! - [`simplify`]: graphs with fewer nodes.
 //! - [`budget`]: a search for a model that keeps bounds of quality, size and time.
 //! - [`history`]: what was done to a model, in its own metadata.
 //!
@@ -26,6 +27,7 @@ pub mod measure;
 mod passes;
 pub mod pruning;
 mod rewriting;
+pub mod simplify;
 mod source;
 pub mod vocabulary;
 

@@ -32,6 +32,14 @@ pub(crate) enum Form {
         axis: usize,
         places: Arc<[usize]>,
     },
+    /// The values of a weight of f32s, those at each place of an axis multiplied by a factor.
+    Scaled {
+        weight: usize,
+        axis: usize,
+        by: Arc<[f32]>,
+    },
+    /// A weight with its axes in another order.
+    Turned { weight: usize, order: Arc<[usize]> },
     /// Other values.
     Bytes(Bytes),
 }
@@ -64,6 +72,17 @@ impl WeightSource for Reformed {
                     let kept = kept(&values, shape, *axis, places);
                     let bytes = kept.iter().flat_map(|value| value.to_le_bytes());
                     return Ok(bytes.collect::<Vec<u8>>().into());
+                }
+                Form::Scaled { weight, axis, by } => {
+                    let mut values = floats(&self.source, *weight).await?;
+                    scaled(&mut values, &self.infos[index].shape, *axis, by);
+                    let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+                    return Ok(bytes.collect::<Vec<u8>>().into());
+                }
+                Form::Turned { weight, order } => {
+                    let info = &self.source.weights()[*weight];
+                    let bytes = self.source.read(*weight).await?;
+                    return Ok(turned(&bytes, &info.shape, order, info.dtype.size()).into());
                 }
                 Form::Matrix { weight, by } => matrix(&self.source, *weight, by).await?.values,
                 Form::Table(weight) => table(&self.source, *weight).await?.values,
@@ -98,6 +117,38 @@ pub(crate) fn kept(values: &[f32], shape: &[usize], axis: usize, places: &[usize
         }
     }
     kept
+}
+
+/// Multiplies the values at each place of an axis by a factor.
+pub(crate) fn scaled(values: &mut [f32], shape: &[usize], axis: usize, by: &[f32]) {
+    let inner: usize = shape[axis + 1..].iter().product();
+    let places = values.chunks_exact_mut(inner.max(1)).zip(by.iter().cycle());
+    for (part, factor) in places {
+        part.iter_mut().for_each(|value| *value *= factor);
+    }
+}
+
+/// The bytes of a tensor with its axes in another order; `size` is that of a value.
+fn turned(bytes: &[u8], shape: &[usize], order: &[usize], size: usize) -> Vec<u8> {
+    let mut strides = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    let mut made = Vec::with_capacity(bytes.len());
+    let mut place = vec![0; order.len()];
+    for _ in 0..bytes.len() / size.max(1) {
+        let along = place.iter().zip(order);
+        let from: usize = along.map(|(at, &axis)| at * strides[axis]).sum();
+        made.extend_from_slice(&bytes[from * size..][..size]);
+        for (at, &axis) in place.iter_mut().zip(order).rev() {
+            *at += 1;
+            if *at < shape[axis] {
+                break;
+            }
+            *at = 0;
+        }
+    }
+    made
 }
 
 /// A matrix whose rows are multiplied, in whole numbers with a scale for each column.
