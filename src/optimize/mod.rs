@@ -406,7 +406,7 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
     }
     let of_texts = options.static_dimension.is_some() || options.prune.is_some() || options.int4;
     if options.has_pictures() && of_texts {
-        faults.push("pictures go with products in int8 and with model.dtype alone");
+        faults.push("pictures go with passes, products in int8 and model.dtype alone");
     }
     if !options.in_f32.is_empty() && options.int8.is_none() {
         faults.push("only products in int8, which were not asked for, leave nodes in f32");

@@ -29,6 +29,7 @@ mod optimize;
 mod optimize_int4;
 mod optimize_int8;
 mod optimize_int8_pictures;
+mod optimize_passes;
 mod optimize_pruning;
 mod parity;
 mod pictures;

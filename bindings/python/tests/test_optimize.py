@@ -50,6 +50,17 @@ def test_a_precision_and_fewer_tokens(tmp_path: Path) -> None:
     assert Embedder(small, config=PORTABLE).embed(TEXTS).shape[0] == len(TEXTS)
 
 
+def test_passes_are_asked_for_by_level_and_by_name(tmp_path: Path) -> None:
+    passed = tmp_path / "passed"
+    told = optimize(BERT, passed, level="basic", passes=["gelus"], texts=TEXTS, config=PORTABLE).to_dict()
+    assert [one["pass"] for one in told["passes"]] == ["constants", "shapes", "identities", "duplicates", "gelus"]
+    assert told["quality"]["cosine_worst"] == pytest.approx(1, abs=1e-6)
+    with pytest.raises(ConfigError, match="none, basic, extended, all"):
+        optimize(BERT, tmp_path / "none", level="fast", config=PORTABLE)  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="hard-swishes"):
+        optimize(BERT, tmp_path / "none", passes=["fast"], config=PORTABLE)
+
+
 def test_a_budget_chooses_or_writes_nothing(tmp_path: Path) -> None:
     small, none = tmp_path / "small", tmp_path / "none"
     quick: dict[str, Any] = {"texts": TEXTS, "config": PORTABLE, "rounds": 6, "seconds": 0.005}

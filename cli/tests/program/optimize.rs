@@ -46,6 +46,27 @@ fn a_folder_that_loads_is_written_with_a_report() {
 }
 
 #[test]
+fn passes_are_asked_for_by_level_and_by_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("passed").display().to_string();
+    let args = ["optimize", "--out", &out, "--engine", "portable", "--json"];
+    let json = stdout(isovec(&args).args(["--level", "basic", "--pass", "gelus"]));
+    let report: Value = serde_json::from_str(&json).expect("JSON");
+    let passes = report["passes"].as_array().expect("passes").iter();
+    let names: Vec<&str> = passes
+        .filter_map(|passed| passed["pass"].as_str())
+        .collect();
+    assert_eq!(
+        names,
+        ["constants", "shapes", "identities", "duplicates", "gelus"]
+    );
+    let error = stderr(isovec(&args).args(["--level", "fast"]), 2);
+    assert!(error.contains("none, basic, extended, all"), "{error}");
+    let error = stderr(isovec(&args).args(["--pass", "fast"]), 2);
+    assert!(error.contains("hard-swishes"), "{error}");
+}
+
+#[test]
 fn nothing_to_do_and_no_texts_are_said() {
     let folder = tempfile::tempdir().expect("a folder");
     let out = folder.path().join("small").display().to_string();

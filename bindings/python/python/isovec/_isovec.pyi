@@ -430,6 +430,8 @@ def optimize(
     source: Source,
     out: Path,
     *,
+    level: Literal["none", "basic", "extended", "all"] | None = None,
+    passes: Sequence[str] = ...,
     texts: Texts | None = None,
     calibrate: Texts | None = None,
     keep_tokens_of: Texts | None = None,

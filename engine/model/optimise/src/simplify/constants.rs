@@ -17,8 +17,7 @@ pub(super) async fn run(net: &mut Net<'_>) -> Result<usize> {
     let mut changes = 0;
     for at in 0..net.nodes().len() {
         let made = match net.operator(at) {
-            "" => None,
-            "Constant" => stated(&net.nodes()[at]).map(Constant::Small),
+            "" | "Constant" => None,
             _ => match moved(net, at) {
                 Some(weight) => Some(weight),
                 None => computed(net, at).await?,
@@ -27,6 +26,20 @@ pub(super) async fn run(net: &mut Net<'_>) -> Result<usize> {
         changes += usize::from(made.is_some_and(|held| net.settle(at, held)));
     }
     Ok(changes + join_equal(net))
+}
+
+/// Makes constants that are nodes known to all passes, and says how many there are. Those that are outputs stay nodes.
+pub(super) fn settle_stated(net: &mut Net<'_>) -> usize {
+    let mut count = 0;
+    for at in 0..net.nodes().len() {
+        let stated = match net.operator(at) {
+            "Constant" => stated(&net.nodes()[at]),
+            _ => None,
+        };
+        count += usize::from(stated.is_some_and(|held| net.settle(at, Constant::Small(held))));
+    }
+    net.drop_dead();
+    count
 }
 
 /// The tensor that a `Constant` is.

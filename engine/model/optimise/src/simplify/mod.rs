@@ -85,7 +85,7 @@ impl Level {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum Pass {
-    /// Computes nodes whose inputs are all constants, and stores equal constants once.
+    /// Computes nodes whose inputs are all constants, and stores equal constants once. Constants are no nodes after any pass.
     Constants,
     /// Writes the extents of a `Reshape` down that are read off the value which it reshapes.
     Shapes,
@@ -228,6 +228,15 @@ pub async fn simplify(
             reason: String::new(),
         })
         .collect();
+    let before = net.nodes().len();
+    let stated = constants::settle_stated(&mut net);
+    if let Some(passed) = told
+        .iter_mut()
+        .find(|passed| passed.pass == Pass::Constants)
+    {
+        passed.changes = stated;
+        passed.nodes = before - net.nodes().len();
+    }
     for _ in 0..ROUNDS {
         let mut changed = false;
         for passed in &mut told {
