@@ -696,8 +696,8 @@ pub(crate) struct Optimize {
     #[arg(long = "static", value_name = "COMPONENTS", value_parser = at_least_one)]
     pub(crate) static_dimension: Option<usize>,
 
-    /// Take out columns, heads of attention and layers that the vectors of --calibrate or --texts miss least, until this share of the
-    /// bytes of all weights is gone: 10% or 0.1. The model is smaller and every engine computes less; the report says what it lost and
+    /// Take out columns, heads of attention, channels of convolutions and layers that the vectors of --calibrate, --texts or --images miss
+    /// least, until this share of the bytes of all weights is gone: 10% or 0.1. The model is smaller and every engine computes less; the report says what it lost and
     /// whether it is faster.
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "static_dimension")]
     pub(crate) prune: Option<f64>,
@@ -752,10 +752,10 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) calibrate: Vec<PathBuf>,
 
-    /// Pictures to calibrate --int8 static with, and to compare and time both models with, of a model that reads pictures: files, and
+    /// Pictures to calibrate --prune and --int8 static with, and to compare and time both models with, of a model that reads pictures: files, and
     /// folders with all that is in them. At most 1,000 are taken, evenly from all of them.
     #[cfg(feature = "image")]
-    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "calibrate", "keep_tokens_of", "static_dimension", "prune", "int4", "budget"])]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "calibrate", "keep_tokens_of", "static_dimension", "int4", "budget"])]
     pub(crate) images: Vec<PathBuf>,
 
     /// The JSON field or CSV column that holds the text.

@@ -8,7 +8,7 @@ use isovec_optimize::int8::check;
 
 use super::measure::spread;
 use super::observe::{OBSERVED, moments};
-use super::vectors::Compared;
+use super::vectors::{Compared, Samples};
 use super::{OptimizeOptions, Step};
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
@@ -27,11 +27,11 @@ pub(super) async fn make(
     let mut bits = FewBits::of(bundle, average, cancel).await?;
     let texts = options.calibrating();
     if !texts.is_empty() {
-        let texts = spread(texts.to_vec(), OBSERVED);
-        let changes = changes(&bits, bundle, config, &texts, cancel).await?;
+        let samples = Samples::Texts(spread(texts.to_vec(), OBSERVED));
+        let changes = changes(&bits, bundle, config, &samples, cancel).await?;
         bits.weigh(&changes)?;
         for pass in bits.passes() {
-            let moments = moments(bundle, &pass, config, &texts, cancel).await?;
+            let moments = moments(bundle, &pass, config, &samples, cancel).await?;
             bits.settle(pass, moments, cancel).await?;
         }
     }
@@ -43,10 +43,10 @@ async fn changes(
     bits: &FewBits<'_>,
     bundle: &ModelBundle,
     config: &EmbeddingConfig,
-    texts: &[String],
+    samples: &Samples,
     cancel: &Cancel,
 ) -> Result<Vec<f64>> {
-    let compared = Compared::with(bundle, config, texts, cancel).await?;
+    let compared = Compared::with(bundle, config, samples, cancel).await?;
     let mut changes = Vec::with_capacity(bits.parts());
     for part in 0..bits.parts() {
         changes.push(compared.change(bits.alone(part).await?).await?);

@@ -216,7 +216,7 @@ async fn make(
     cancel.check()?;
     let (bundle, pruned) = match options.prune {
         None => (bundle, Vec::new()),
-        Some(share) => pruning::make(&bundle, config, options, share).await?,
+        Some(share) => pruning::make(&bundle, config, options, share, asked.output).await?,
     };
     cancel.check()?;
     let (bundle, products) = match options.int8 {
@@ -404,9 +404,9 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
     {
         faults.push("pictures are for models that read pictures, and texts for models that read texts: give one of the two");
     }
-    let of_texts = options.static_dimension.is_some() || options.prune.is_some() || options.int4;
+    let of_texts = options.static_dimension.is_some() || options.int4;
     if options.has_pictures() && of_texts {
-        faults.push("pictures go with passes, products in int8 and model.dtype alone");
+        faults.push("pictures go with passes, pruning, products in int8 and model.dtype alone");
     }
     if !options.in_f32.is_empty() && options.int8.is_none() {
         faults.push("only products in int8, which were not asked for, leave nodes in f32");

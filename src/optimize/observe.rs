@@ -1,16 +1,23 @@
-//! What a model computes of the user's texts.
+//! What a model computes of the user's texts or pictures.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
+use isovec_engine::tensor::Tensor;
 use isovec_model::convert::adapters;
 use isovec_optimize::OptimizeError;
 use isovec_optimize::int4::{Moments, Pass};
 use isovec_tokenize::Limits;
 
+#[cfg(feature = "image")]
+use super::measure::spread;
+#[cfg(feature = "image")]
+use super::pictures;
+use super::vectors::Samples;
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
 use crate::fallback::Engines;
@@ -31,28 +38,65 @@ const RUN_BYTES: usize = 64 << 20;
 /// Texts that moments are taken of, evenly from all of them: more change little, and take their time.
 pub(super) const OBSERVED: usize = 2000;
 
-/// What the inputs of a pass have in common over texts.
+/// Pictures that moments are taken of: each gives many rows.
+#[cfg(feature = "image")]
+const PICTURES: usize = 256;
+
+/// Pixels of a value of a picture that are taken as rows, evenly from all of them: neighbours have much in common.
+#[cfg(feature = "image")]
+const PIXELS: usize = 64;
+
+/// What the inputs of a pass have in common over texts or pictures.
 pub(super) async fn moments(
     bundle: &ModelBundle,
     pass: &Pass,
     config: &EmbeddingConfig,
-    texts: &[String],
+    samples: &Samples,
     cancel: &Cancel,
 ) -> Result<Vec<Moments>> {
     let mut moments: Vec<Moments> = pass
         .inputs()
         .map(|(_, width)| Moments::new(width))
         .collect();
-    let (probe, bytes) = (pass.probe(bundle), pass.bytes_per_token());
-    observe(bundle, &probe, bytes, config, texts, cancel, |run| {
+    let seen = |run: &RunOutput| {
         for ((name, _), moments) in pass.inputs().zip(&mut moments) {
-            let values = run.output(name).and_then(|values| values.as_slice().ok());
-            moments.add(values.unwrap_or_default())?;
+            match run.output(name) {
+                Some(values) => moments.add(&rows(values)?)?,
+                None => moments.add(&[])?,
+            }
         }
         Ok(())
-    })
-    .await?;
+    };
+    match samples {
+        Samples::Texts(texts) => {
+            let (probe, bytes) = (pass.probe(bundle), pass.bytes_per_token());
+            observe(bundle, &probe, bytes, config, texts, cancel, seen).await?;
+        }
+        #[cfg(feature = "image")]
+        Samples::Pictures(pictures, _) => {
+            let some = spread(pictures.clone(), PICTURES);
+            let probe = |bundle: &ModelBundle| pass.probe(bundle);
+            pictures::observe(bundle, probe, config, &some, cancel, seen).await?;
+        }
+    }
     Ok(moments)
+}
+
+/// The rows of a value: its last axis, or the channels of `[n, channels, height, width]`, of some of the pixels.
+fn rows(values: &Tensor) -> isovec_optimize::Result<Cow<'_, [f32]>> {
+    let whole = values.as_slice::<f32>()?;
+    #[cfg(feature = "image")]
+    if let &[_, channels, height, width] = values.shape() {
+        let pixels = height * width;
+        let step = pixels.div_ceil(PIXELS).max(1);
+        let pictures = whole.chunks_exact((channels * pixels).max(1));
+        let rows = pictures.flat_map(|picture| {
+            let some = (0..pixels).step_by(step);
+            some.flat_map(move |pixel| (0..channels).map(move |at| picture[at * pixels + pixel]))
+        });
+        return Ok(rows.collect());
+    }
+    Ok(Cow::Borrowed(whole))
 }
 
 /// Runs a probe of a model on texts, one at a time and without padding, and hands on what each run gives. The probe gives so many bytes

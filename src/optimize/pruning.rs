@@ -1,4 +1,4 @@
-//! Columns, heads and layers that a model can do without: its vectors of the user's texts say which.
+//! Columns, heads, channels and layers that a model can do without: its vectors of the user's texts or pictures say which.
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_model::precision::widened;
@@ -7,11 +7,14 @@ use isovec_optimize::pruning::{Pruned, Pruning, Unit};
 
 use super::measure::spread;
 use super::observe::{OBSERVED, moments};
+#[cfg(feature = "image")]
+use super::pictures::some;
 use super::report::Speed;
-use super::vectors::Compared;
+use super::vectors::{Compared, Samples};
 use super::{OptimizeOptions, Step};
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
+use crate::model::Output;
 
 /// The model without a share of its bytes, and what became of each region of it.
 pub(super) async fn make(
@@ -19,22 +22,18 @@ pub(super) async fn make(
     config: &EmbeddingConfig,
     options: &OptimizeOptions,
     share: f64,
+    output: Output,
 ) -> Result<(ModelBundle, Vec<Pruned>)> {
     let cancel = &options.watch.cancel;
     // Matrices in 16 bits are taken as well.
     let bundle = &widened(bundle);
     let mut pruning = Pruning::of(bundle)?;
-    let texts = options.calibrating();
-    if texts.is_empty() {
-        let wrong = "there is no text to prune with; give texts like those that will be embedded";
-        return Err(OptimizeError::Texts(wrong.into()).into());
-    }
-    let texts = spread(texts.to_vec(), OBSERVED);
+    let samples = samples(options, output)?;
     for pass in pruning.passes() {
-        let moments = moments(bundle, &pass, config, &texts, cancel).await?;
+        let moments = moments(bundle, &pass, config, &samples, cancel).await?;
         pruning.rank(&pass, &moments, cancel).await?;
     }
-    let compared = Compared::with(bundle, config, &texts, cancel).await?;
+    let compared = Compared::with(bundle, config, &samples, cancel).await?;
     let mut changes = Vec::with_capacity(pruning.parts());
     for part in 0..pruning.parts() {
         changes.push(match pruning.alone(part).await? {
@@ -45,10 +44,26 @@ pub(super) async fn make(
     pruning.weigh(&changes)?;
     pruning.share(share)?;
     for pass in pruning.rest() {
-        let moments = moments(bundle, &pass, config, &texts, cancel).await?;
+        let moments = moments(bundle, &pass, config, &samples, cancel).await?;
         pruning.settle(&pass, &moments).await?;
     }
     Ok(pruning.finish().await?)
+}
+
+/// What the model is observed with.
+fn samples(options: &OptimizeOptions, output: Output) -> Result<Samples> {
+    #[cfg(feature = "image")]
+    if options.has_pictures() {
+        return Ok(Samples::Pictures(some(&options.pictures)?, output));
+    }
+    #[cfg(not(feature = "image"))]
+    let _ = output;
+    let texts = options.calibrating();
+    if texts.is_empty() {
+        let wrong = "there is no text to prune with; give texts like those that will be embedded, or pictures for a model that reads pictures";
+        return Err(OptimizeError::Texts(wrong.into()).into());
+    }
+    Ok(Samples::Texts(spread(texts.to_vec(), OBSERVED)))
 }
 
 /// What the report says of it. With the time of both models, whether the loss made it faster.
@@ -70,6 +85,7 @@ pub(super) fn step(pruned: &[Pruned], speed: Option<&Speed>) -> Step {
     let parts = [
         told(Unit::Columns, "columns"),
         told(Unit::Heads, "heads of attention"),
+        told(Unit::Channels, "channels"),
         layers,
     ];
     let bytes: usize = pruned.iter().map(|part| part.bytes).sum();

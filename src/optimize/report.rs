@@ -279,6 +279,7 @@ impl Report {
 fn left_of(pruned: &Pruned) -> (String, String) {
     let name = match pruned.unit {
         Unit::Heads => "heads",
+        Unit::Channels => "channels",
         _ => "columns",
     };
     let left = match pruned.kept {

@@ -1,22 +1,51 @@
-//! What a change of a model does to the vectors of the user's texts.
+//! What a change of a model does to the vectors of the user's texts or pictures.
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
+use isovec_engine::engine::RunOutput;
+#[cfg(feature = "image")]
+use isovec_model::convert::Half;
 
 use super::measure::spread;
 use super::observe::observe;
+#[cfg(feature = "image")]
+use super::pictures;
 use super::purpose;
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
 use crate::model::{Output, complete};
+#[cfg(feature = "image")]
+use crate::pictures::Picture;
 
-/// Texts whose vectors say how much a change matters: the model runs on them once for each change.
+/// Texts or pictures whose vectors say how much a change matters: the model runs on them once for each change.
 const WEIGHED: usize = 96;
 
-/// Some of the texts, and the original's vectors of them.
+/// What a model is given.
+#[derive(Clone)]
+pub(super) enum Samples {
+    Texts(Vec<String>),
+    /// And what the model gives of them.
+    #[cfg(feature = "image")]
+    Pictures(Vec<Picture>, Output),
+}
+
+impl Samples {
+    /// Some of them, evenly from all.
+    pub(super) fn spread(&self, most: usize) -> Self {
+        match self {
+            Self::Texts(texts) => Self::Texts(spread(texts.clone(), most)),
+            #[cfg(feature = "image")]
+            Self::Pictures(pictures, output) => {
+                Self::Pictures(spread(pictures.clone(), most), *output)
+            }
+        }
+    }
+}
+
+/// Some of the texts or pictures, and the original's vectors of them.
 pub(super) struct Compared<'a> {
     config: &'a EmbeddingConfig,
-    texts: Vec<String>,
+    samples: Samples,
     original: Vec<Vec<f32>>,
     cancel: &'a Cancel,
 }
@@ -26,14 +55,14 @@ impl<'a> Compared<'a> {
     pub(super) async fn with(
         bundle: &ModelBundle,
         config: &'a EmbeddingConfig,
-        texts: &[String],
+        samples: &Samples,
         cancel: &'a Cancel,
     ) -> Result<Self> {
-        let texts = spread(texts.to_vec(), WEIGHED);
-        let original = vectors(bundle.clone(), config, &texts, cancel).await?;
+        let samples = samples.spread(WEIGHED);
+        let original = vectors(bundle.clone(), config, &samples, cancel).await?;
         Ok(Self {
             config,
-            texts,
+            samples,
             original,
             cancel,
         })
@@ -41,32 +70,43 @@ impl<'a> Compared<'a> {
 
     /// The mean squared change of the vectors that another model gives.
     pub(super) async fn change(&self, other: ModelBundle) -> Result<f64> {
-        let found = vectors(other, self.config, &self.texts, self.cancel).await?;
+        let found = vectors(other, self.config, &self.samples, self.cancel).await?;
         let each = self.original.iter().zip(&found).map(|(a, b)| change(a, b));
         Ok(each.sum::<f64>() / self.original.len().max(1) as f64)
     }
 }
 
-/// The vectors that a model gives of texts, one at a time.
+/// The vectors that a model gives of texts or pictures, one at a time.
 async fn vectors(
     bundle: ModelBundle,
     config: &EmbeddingConfig,
-    texts: &[String],
+    samples: &Samples,
     cancel: &Cancel,
 ) -> Result<Vec<Vec<f32>>> {
     let mut plain = config.clone();
     plain.model.dtype = None;
-    let prepared = complete(bundle.clone(), &plain, purpose(Output::Vectors), cancel).await?;
-    let mut found = Vec::with_capacity(texts.len());
-    observe(&bundle, &prepared.bundle, 0, config, texts, cancel, |run| {
+    let mut found = Vec::new();
+    let seen = |run: &RunOutput| {
         let mut values = Vec::new();
         for output in &run.outputs {
             values.extend_from_slice(output.tensor.as_slice::<f32>()?);
         }
         found.push(values);
         Ok(())
-    })
-    .await?;
+    };
+    match samples {
+        Samples::Texts(texts) => {
+            let whole = complete(bundle.clone(), &plain, purpose(Output::Vectors), cancel).await?;
+            observe(&bundle, &whole.bundle, 0, config, texts, cancel, seen).await?;
+        }
+        #[cfg(feature = "image")]
+        Samples::Pictures(pictures, output) => {
+            let mut asked = purpose(*output);
+            asked.half = Half::Pictures;
+            let whole = complete(bundle, &plain, asked, cancel).await?;
+            pictures::observe(&whole.bundle, Clone::clone, config, pictures, cancel, seen).await?;
+        }
+    }
     Ok(found)
 }
 

@@ -32,6 +32,8 @@ pub(super) async fn cut(bundle: &ModelBundle, fates: &[(&Region, Fate)]) -> Resu
     let mut renamed = BTreeMap::new();
     // Values that others stand for now, by the node that makes them.
     let mut instead = BTreeMap::new();
+    // Groups of convolutions.
+    let mut groups = Vec::new();
     for (region, fate) in fates {
         parts.identify(region.matrix.as_bytes());
         let (units, matrix) = match fate {
@@ -77,12 +79,12 @@ pub(super) async fn cut(bundle: &ModelBundle, fates: &[(&Region, Fate)]) -> Resu
             };
             renamed.insert((cut.node, cut.place), name);
         }
-        let bytes: Vec<u8> = matrix
+        let (values, shape) = region.constant_of(matrix, units.len() * region.size);
+        let bytes: Vec<u8> = values
             .iter()
             .flat_map(|value| value.to_le_bytes())
             .collect();
         parts.identify(&bytes);
-        let shape = [units.len() * region.size, region.columns];
         let name = format!("{}.kept", region.matrix);
         let name = match graph.weight(&region.matrix) {
             Some(weight) => {
@@ -91,6 +93,7 @@ pub(super) async fn cut(bundle: &ModelBundle, fates: &[(&Region, Fate)]) -> Resu
             None => parts.constant(&name, DType::F32, &shape, bytes),
         };
         renamed.insert((region.product, 1), name);
+        groups.extend(region.groups.iter().map(|&at| (at, units.len() as i64)));
         let mut extents: BTreeMap<(usize, usize), (&String, Vec<i64>)> = BTreeMap::new();
         for shape in &region.shapes {
             let values = || (&shape.name, graph.ints(&shape.name).unwrap_or_default());
@@ -117,6 +120,11 @@ pub(super) async fn cut(bundle: &ModelBundle, fates: &[(&Region, Fate)]) -> Resu
         }
         for (at, node) in instead {
             graph.node[at] = node;
+        }
+        for (at, count) in groups {
+            let attributes = graph.node[at].attribute.iter_mut();
+            let group = attributes.filter(|attribute| attribute.name == "group");
+            group.for_each(|group| group.i = count);
         }
     }))
 }

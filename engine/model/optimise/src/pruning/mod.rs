@@ -1,9 +1,9 @@
-//! A model without the columns, heads and layers that its vectors miss least.
+//! A model without the columns, heads, channels and layers that its vectors miss least.
 //!
 //! What is taken out is gone from the matrices, so that the model is smaller and every engine computes less: no zeros are stored.
 //!
-//! 1. [`Pruning::of`] finds what can be taken out (`region.rs`): columns of feed-forward layers, heads of attention, and, where a sum
-//!    carries a value past them, such a layer as a whole.
+//! 1. [`Pruning::of`] finds what can be taken out: columns of feed-forward layers, heads of attention, and, where a sum carries a value
+//!    past them, such a layer as a whole (`region.rs`); channels between convolutions (`channels.rs`).
 //! 2. [`Pruning::passes`] are models that give the inputs of the last product of each; the caller runs each on texts, one at a time, and
 //!    hands what [`Moments`] add to [`Pruning::rank`], which puts the units in an order (`removal.rs`).
 //! 3. [`Pruning::alone`] is the model with one change; the caller compares its vectors with the original's, and hands the differences to
@@ -12,6 +12,7 @@
 //! 5. [`Pruning::rest`] are the passes of those that give units; [`Pruning::settle`] fits what is left of their matrices, and
 //!    [`Pruning::finish`] writes the model (`cut.rs`).
 
+mod channels;
 mod cut;
 mod graph;
 mod region;
@@ -23,6 +24,7 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::onnx::proto::GraphProto;
 use serde::Serialize;
 
+use self::channels::channels;
 use self::cut::{Fate, cut};
 use self::graph::Graph;
 use self::region::{Region, regions};
@@ -47,7 +49,7 @@ const MOST: f64 = 0.75;
 /// The share of units without which a region is measured.
 const MEASURED: f64 = 0.3;
 
-/// What became of columns, heads, or a layer.
+/// What became of columns, heads, channels, or a layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Pruned {
@@ -63,7 +65,7 @@ pub struct Pruned {
     pub bytes: usize,
 }
 
-/// A model that loses columns, heads and layers.
+/// A model that loses columns, heads, channels and layers.
 #[derive(Debug)]
 pub struct Pruning<'b> {
     bundle: &'b ModelBundle,
@@ -93,17 +95,19 @@ impl<'b> Pruning<'b> {
         check(bundle)?;
         let empty = GraphProto::default();
         let proto = bundle.graph.graph.as_ref().unwrap_or(&empty);
-        let regions = regions(&Graph::of(bundle, proto));
+        let graph = Graph::of(bundle, proto);
+        let mut regions = regions(&graph);
+        channels(&graph, &mut regions);
         if regions.is_empty() {
             return Err(OptimizeError::Unsuitable {
                 origin: bundle.origin.clone(),
-                reason: "no columns or heads are between two products (MatMul) with matrices of their own".into(),
+                reason: "no columns or heads are between two products (MatMul) with matrices of their own, and no channels between two convolutions".into(),
                 hint: "Make it smaller by its bits (`--int8`, `--int4`)".into(),
             });
         }
         let plans = regions.into_iter().map(|region| Plan {
             step: match region.unit {
-                Unit::Columns if region.units >= 4 * TOGETHER => TOGETHER,
+                Unit::Columns | Unit::Channels if region.units >= 4 * TOGETHER => TOGETHER,
                 _ => 1,
             },
             removal: None,
@@ -156,7 +160,7 @@ impl<'b> Pruning<'b> {
             let plan = &mut self.plans[at];
             let (units, size) = (plan.region.units, plan.region.size);
             let most = match plan.region.unit {
-                Unit::Columns => (units as f64 * MOST) as usize,
+                Unit::Columns | Unit::Channels => (units as f64 * MOST) as usize,
                 Unit::Heads => units - 1,
             };
             let most = most / plan.step * plan.step;
@@ -293,7 +297,7 @@ impl<'b> Pruning<'b> {
         }
         let made = cut(self.bundle, &fates).await?;
         let bytes: usize = told.iter().map(|pruned| pruned.bytes).sum();
-        let step = format!("pruning: {bytes} bytes of columns, heads and layers");
+        let step = format!("pruning: {bytes} bytes of columns, heads, channels and layers");
         Ok((history::noted(made, &self.bundle.identity.0, step), told))
     }
 
@@ -301,7 +305,8 @@ impl<'b> Pruning<'b> {
         let empty = GraphProto::default();
         let proto = self.bundle.graph.graph.as_ref().unwrap_or(&empty);
         let graph = Graph::of(self.bundle, proto);
-        graph.floats(&self.plans[at].region.matrix).await
+        let region = &self.plans[at].region;
+        Ok(region.rows(graph.floats(&region.matrix).await?))
     }
 }
 
@@ -309,7 +314,7 @@ impl<'b> Pruning<'b> {
 fn seen<'a>(pass: &'a Pass, moments: &'a [Moments]) -> Result<Vec<(usize, &'a Moments)>> {
     if moments.len() != pass.inputs.len() || moments.iter().any(|moments| moments.rows() == 0) {
         return Err(OptimizeError::Texts(
-            "there is no text to prune with; give texts like those that will be embedded".into(),
+            "there is no text or picture to prune with; give some like those that the model will see".into(),
         ));
     }
     let inputs = pass.inputs.iter().zip(moments);

@@ -21,6 +21,8 @@ pub enum Unit {
     Columns,
     /// Heads of attention.
     Heads,
+    /// Channels between two convolutions.
+    Channels,
 }
 
 /// What belongs together.
@@ -36,6 +38,10 @@ pub(super) struct Region {
     pub(super) product: usize,
     pub(super) matrix: String,
     pub(super) columns: usize,
+    /// The extents `[columns.., units, ..]` of a kernel that stands for the matrix: its axes are in another order.
+    pub(super) kernel: Option<Vec<usize>>,
+    /// Convolutions that have a group for each unit.
+    pub(super) groups: Vec<usize>,
     /// Constants that lose values.
     pub(super) cuts: Vec<Cut>,
     /// Constants of extents that are others then.
@@ -47,8 +53,29 @@ pub(super) struct Region {
 }
 
 impl Region {
+    /// The matrix `[units · size, columns]` of the values of its constant.
+    pub(super) fn rows(&self, values: Vec<f32>) -> Vec<f32> {
+        match self.kernel.as_deref() {
+            Some([outputs, inputs, taps @ ..]) => {
+                swapped(&values, *outputs, *inputs, taps.iter().product())
+            }
+            _ => values,
+        }
+    }
+
+    /// The values of the constant, and its extents, of a matrix with so many rows.
+    pub(super) fn constant_of(&self, matrix: &[f32], rows: usize) -> (Vec<f32>, Vec<usize>) {
+        match self.kernel.as_deref() {
+            Some([outputs, _, taps @ ..]) => {
+                let values = swapped(matrix, rows, *outputs, taps.iter().product());
+                (values, [&[*outputs, rows], taps].concat())
+            }
+            _ => (matrix.to_vec(), vec![rows, self.columns]),
+        }
+    }
+
     /// Whether both change the same constant.
-    fn shares(&self, other: &Self) -> bool {
+    pub(super) fn shares(&self, other: &Self) -> bool {
         let mut own = self.constants();
         own.any(|name| other.constants().any(|other| other == name))
     }
@@ -57,6 +84,17 @@ impl Region {
         let cuts = self.cuts.iter().map(|cut| &cut.name);
         cuts.chain([&self.matrix])
     }
+}
+
+/// `[a, b, taps]` as `[b, a, taps]`.
+fn swapped(values: &[f32], a: usize, b: usize, taps: usize) -> Vec<f32> {
+    let mut made = Vec::with_capacity(values.len());
+    for second in 0..b {
+        for first in 0..a {
+            made.extend_from_slice(&values[(first * b + second) * taps..][..taps]);
+        }
+    }
+    made
 }
 
 /// A constant that loses values along an axis.
@@ -316,6 +354,8 @@ impl Walk<'_, '_> {
             product,
             matrix: node.input[1].clone(),
             columns,
+            kernel: None,
+            groups: Vec::new(),
             cuts: self
                 .cuts
                 .into_values()
