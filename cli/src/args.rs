@@ -966,7 +966,8 @@ pub(crate) struct Advise {
     pub(crate) context: Option<PathBuf>,
 
     /// Test every change of the configuration against the current one, in turns on the same texts, and show by how
-    /// much it is faster.
+    /// much it is faster. Where products in int8 may be faster, the model is made as well, in the folder for temporary files,
+    /// compared, and removed.
     #[arg(long)]
     pub(crate) verify: bool,
 
