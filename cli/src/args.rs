@@ -662,7 +662,7 @@ pub(crate) struct Export {
     pub(crate) model: ModelArgs,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Optimize {
     /// The model, as --model names one.
     #[arg(value_name = "MODEL")]
@@ -685,6 +685,11 @@ pub(crate) struct Optimize {
         conflicts_with = "static_dimension"
     )]
     pub(crate) passes: Vec<Pass>,
+
+    /// A TOML file with these options, under their names in snake case (keep_tokens_of, static_dimension, int8); an option that is
+    /// given here wins over its value there. Its paths are relative to its own folder.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) recipe: Option<PathBuf>,
 
     /// Texts like those that will be embedded: tokens that none of them has are taken out of the tokenizer and the model.
     /// Texts whose tokens are kept have the same vectors, bit for bit. .jsonl and .csv (see --field), else one text a line.
@@ -711,7 +716,7 @@ pub(crate) struct Optimize {
 
     /// The strength, 0 to 1, with which --int8 moves scales from activations into weights (SmoothQuant) [default: with texts,
     /// the one with the least predicted noise, for each input].
-    #[arg(long, value_name = "STRENGTH", requires = "int8")]
+    #[arg(long, value_name = "STRENGTH", value_parser = strength)]
     pub(crate) smooth: Option<f64>,
 
     /// Store matrices and tables in 4 bits a value on average, in blocks of 64 with a scale each, for a download of a seventh of the
@@ -721,11 +726,11 @@ pub(crate) struct Optimize {
     pub(crate) int4: bool,
 
     /// Bits of a value on average, 3 to 6, that --int4 stores; scales take a quarter of a bit more [default: 4].
-    #[arg(long, value_name = "BITS", requires = "int4")]
+    #[arg(long, value_name = "BITS", value_parser = average_bits)]
     pub(crate) bits: Option<f64>,
 
     /// A node that --int8 leaves in f32, by its name in the report; may be repeated.
-    #[arg(long, value_name = "NODE", requires = "int8")]
+    #[arg(long, value_name = "NODE")]
     pub(crate) in_f32: Vec<String>,
 
     /// Search for the fastest model that keeps a bound: cosine>=0.995 (the worst text's), recall@10>=0.98, size<=12MB,
@@ -758,9 +763,9 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "calibrate", "keep_tokens_of", "static_dimension", "int4", "budget"])]
     pub(crate) images: Vec<PathBuf>,
 
-    /// The JSON field or CSV column that holds the text.
-    #[arg(long, default_value = "text")]
-    pub(crate) field: String,
+    /// The JSON field or CSV column that holds the text [default: text].
+    #[arg(long)]
+    pub(crate) field: Option<String>,
 
     /// Write the report to a file as well: .json, .html, else Markdown.
     #[arg(long, value_name = "FILE")]
@@ -902,7 +907,7 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 /// A share, as `10%` or `0.1`.
-fn share(text: &str) -> Result<f64, String> {
+pub(crate) fn share(text: &str) -> Result<f64, String> {
     let (number, whole) = match text.strip_suffix('%') {
         Some(number) => (number, 100.0),
         None => (text, 1.0),
@@ -914,7 +919,25 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-fn positive(text: &str) -> Result<f64, String> {
+/// How strongly scales are moved.
+pub(crate) fn strength(text: &str) -> Result<f64, String> {
+    within(text, 0.0, 1.0)
+}
+
+/// Bits of a value on average.
+pub(crate) fn average_bits(text: &str) -> Result<f64, String> {
+    within(text, 3.0, 6.0)
+}
+
+fn within(text: &str, least: f64, most: f64) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(number) if (least..=most).contains(&number) => Ok(number),
+        Ok(_) => Err(format!("has to be from {least} to {most}")),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+pub(crate) fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(seconds) if seconds > 0.0 && seconds <= MOST_SECONDS => Ok(seconds),
         Ok(_) => Err(format!("has to be more than 0 and at most {MOST_SECONDS}")),
@@ -981,7 +1004,8 @@ pub(crate) struct Advise {
     pub(crate) context: Option<PathBuf>,
 
     /// Test every change of the configuration against the current one, in turns on the same texts, and show by how
-    /// much it is faster.
+    /// much it is faster. Where products in int8 may be faster, the model is made as well, in the folder for temporary files,
+    /// compared, and removed.
     #[arg(long)]
     pub(crate) verify: bool,
 
@@ -1030,7 +1054,7 @@ pub(crate) struct Tune {
 }
 
 /// Fewer prove nothing.
-fn rounds(text: &str) -> Result<usize, String> {
+pub(crate) fn rounds(text: &str) -> Result<usize, String> {
     match at_least_one(text)? {
         rounds if (6..=1000).contains(&rounds) => Ok(rounds),
         _ => Err("has to be from 6 to 1000; fewer can prove nothing".into()),

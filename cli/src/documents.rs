@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use clap::Parser as _;
 use isovec::EmbeddingConfig;
 
-use crate::args::Args;
+use crate::args::{Args, Command};
+use crate::recipe;
 
 /// The documents that name commands or configurations.
 fn documents() -> Vec<PathBuf> {
@@ -98,6 +99,17 @@ fn every_configuration_is_one_that_is_read() {
                     crate::commands::serve::file::parse(&code, &EmbeddingConfig::default());
                 assert!(models.is_ok(), "{}: {models:?}", path.display());
             }
+            continue;
+        }
+        // A recipe.
+        if code.contains("calibrate = ") {
+            let line = ["isovec", "optimize", "--out", "small"];
+            let args = Args::try_parse_from(line).expect("usable");
+            let Command::Optimize(mut args) = args.command else {
+                panic!("{line:?}")
+            };
+            let read = recipe::fill_in(&mut args, &code, Path::new(""));
+            assert_eq!(read, Ok(()), "{}", path.display());
             continue;
         }
         // A job.

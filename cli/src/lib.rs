@@ -33,6 +33,7 @@ mod profile;
 mod progress;
 #[doc(hidden)]
 pub mod reading;
+mod recipe;
 mod resume;
 #[cfg(any(feature = "serve", feature = "route"))]
 mod server;

@@ -13,8 +13,9 @@
 //! **Advice is data** (`advisor/`). A rule is a function from a context, which is plain JSON, to suggestions with their
 //! evidence. A change is a JSON merge patch of the configuration. A trial (`advisor/trial.rs`) tests a change before it
 //! is applied: it runs two embedders in turns and judges by exact intervals that assume nothing about how times are
-//! distributed. A change that alters the vectors is rejected, however fast it is. `advisor/tune.rs` repeats advice and
-//! trial. For pages the same code is a wasm module of its own (`isovec-js-advisor`), so that a model's module does not
+//! distributed. A change that alters the vectors is rejected, however fast it is. A suggestion of another model is made for
+//! its trial (`advisor/remake.rs`); its vectors are others by design, so the report says how near they are. `advisor/tune.rs`
+//! repeats advice and trial. For pages the same code is a wasm module of its own (`isovec-js-advisor`), so that a model's module does not
 //! contain it.
 //!
 //! **Statistics are chosen by the data.** Trials, whose turns are paired, use Wilcoxon's signed-rank statistic

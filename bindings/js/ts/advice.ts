@@ -15,6 +15,8 @@ export interface AnalysisContext {
   hardware?: Hardware;
   workload?: Workload;
   memory?: { currentBytes: number; peakBytes: number };
+  /** Whether suggestions are tried afterwards, as `isovec advise --verify` does. Then one that costs much is made on less evidence. */
+  trials?: boolean;
 }
 
 /** A profile in few numbers. */
@@ -61,8 +63,24 @@ export interface Suggestion {
   vectors: "none" | "precision" | "identity";
   /** The change of the configuration, where it is one: a JSON merge patch (RFC 7396) of a `Config`. */
   patch?: Record<string, unknown>;
+  /** The model to make with `isovec optimize`, where it is another model: its options. */
+  recipe?: { int8?: "static" | "dynamic" };
   /** The result of its trial. */
   verified?: TrialReport;
+  /** In a report of `isovec advise --verify`: how vectors before and after compare, where the change is to change them. */
+  quality?: VectorQuality;
+  /** In such a report: bytes of the model before and after, where one was made for the trial. */
+  sizes?: { before: number; after: number };
+}
+
+/** How vectors before and after a change compare that changes them by design. */
+export interface VectorQuality {
+  texts: number;
+  /** Cosine of each text's two vectors, on average and at the least; `null` where they have not the same components. */
+  cosineMean: number | null;
+  cosineWorst: number | null;
+  /** Of the ten texts nearest to each text, the share that is the same; `null` for 10 texts or fewer. */
+  recallAt10: number | null;
 }
 
 /** A rule of the page. Missing fields of its suggestions default to low impact, easy, no patch. */

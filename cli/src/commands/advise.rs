@@ -32,7 +32,10 @@ pub(crate) fn run(args: &Advise) -> Result<()> {
     let cancel = interrupt::on_ctrl_c()?;
     let spinner = progress::steps();
     spinner.set_message("measuring the texts and the configuration");
-    let context = observe(&texts, args, &cancel)?;
+    let mut context = observe(&texts, args, &cancel)?;
+    if args.verify {
+        context = context.with_trials();
+    }
     let mut report = analyze(args, &context);
     if args.verify {
         let trial = args.trial.trial(&cancel);

@@ -18,14 +18,31 @@ use crate::input;
 use crate::model;
 #[cfg(feature = "image")]
 use crate::pictures;
-use crate::{commands, in_place, interrupt, progress};
+use crate::{commands, in_place, interrupt, progress, recipe};
 
 pub(crate) fn run(args: &Optimize) -> Result<()> {
+    match &args.recipe {
+        None => make(args),
+        Some(path) => make(&recipe::over(args.clone(), path)?),
+    }
+}
+
+fn make(args: &Optimize) -> Result<()> {
+    if args.budget.is_empty() && (args.rounds.is_some() || args.seconds.is_some()) {
+        let wrong = "--rounds and --seconds are of the trials of --budget, which is not there";
+        return Err(wrong_usage(args, wrong));
+    }
+    #[cfg(feature = "image")]
+    if !args.budget.is_empty() && !args.images.is_empty() {
+        let wrong = "a budget is of models that read texts: leave out --images, or --budget";
+        return Err(wrong_usage(args, wrong));
+    }
     let config = args.model.embedding_config()?;
     let cancel = interrupt::on_ctrl_c()?;
+    let field = args.field.as_deref().unwrap_or("text");
     let mut options = OptimizeOptions::default()
-        .with_texts(texts(&args.texts, &args.field)?)
-        .with_calibrate_with(texts(&args.calibrate, &args.field)?)
+        .with_texts(texts(&args.texts, field)?)
+        .with_calibrate_with(texts(&args.calibrate, field)?)
         .with_progress(model::bar())
         .with_cancel(cancel.clone());
     #[cfg(feature = "image")]
@@ -35,7 +52,7 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
         options = options.with_pictures(opened.collect::<isovec::Result<Vec<_>>>()?);
     }
     if !args.keep_tokens_of.is_empty() {
-        options = options.with_keep_tokens_of(texts(&args.keep_tokens_of, &args.field)?);
+        options = options.with_keep_tokens_of(texts(&args.keep_tokens_of, field)?);
     }
     if let Some(level) = args.level {
         options = options.with_level(level);
@@ -63,10 +80,6 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
         options = options.with_bits(bits);
     }
     options = options.with_in_f32(args.in_f32.iter().cloned());
-    if args.budget.is_empty() && (args.rounds.is_some() || args.seconds.is_some()) {
-        let wrong = "--rounds and --seconds are of the trials of --budget, which is not there";
-        return Err(CliError::Usage(wrong.into()));
-    }
     if !args.budget.is_empty() {
         return within(args, config, options, &cancel);
     }
@@ -83,7 +96,7 @@ fn within(
     cancel: &Cancel,
 ) -> Result<()> {
     let budget = Budget::new(args.budget.iter().copied());
-    let budget = budget.map_err(|error| CliError::Usage(error.to_string()))?;
+    let budget = budget.map_err(|error| wrong_usage(args, &error.to_string()))?;
     let spinner = progress::steps();
     spinner.set_message("trying techniques");
     let mut options = BudgetOptions::new(options);
@@ -135,8 +148,19 @@ fn failed(args: &Optimize, error: isovec::Error) -> CliError {
     match error {
         // The model was read: its folder, or what was asked for, is at fault.
         isovec::Error::Optimize(_) | isovec::Error::Io { .. } => CliError::from(error),
+        error if error.kind() == "Config" && args.recipe.is_some() => {
+            wrong_usage(args, &error.to_string())
+        }
         error => args.model.failed(error),
     }
+}
+
+/// Options that do not go together. They may be those of a recipe.
+fn wrong_usage(args: &Optimize, wrong: &str) -> CliError {
+    CliError::Usage(match &args.recipe {
+        None => wrong.to_owned(),
+        Some(path) => format!("{}: {wrong}", path.display()),
+    })
 }
 
 /// All texts of files.

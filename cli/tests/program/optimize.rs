@@ -1,5 +1,7 @@
 //! `isovec optimize`.
 
+use std::collections::BTreeMap;
+
 use super::*;
 
 #[test]
@@ -201,4 +203,141 @@ fn a_share_is_taken_out_and_a_share_that_is_none_is_refused() {
     let bytes = |side: &str| report[side]["weights_bytes"].as_f64().expect("bytes");
     assert!(bytes("after") <= 0.95 * bytes("before"), "{report}");
     assert!(!report["pruned"].as_array().expect("a list").is_empty());
+}
+
+/// All files in a folder and below, by their paths there.
+fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(next) = open.pop() {
+        for entry in std::fs::read_dir(next).expect("a folder") {
+            let path = entry.expect("readable").path();
+            if path.is_dir() {
+                open.push(path);
+                continue;
+            }
+            let name = path.strip_prefix(folder).expect("inside").to_owned();
+            found.insert(name, std::fs::read(path).expect("readable"));
+        }
+    }
+    found
+}
+
+#[test]
+fn a_recipe_gives_the_bytes_of_its_flags() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let texts = ["mine.jsonl", "others.jsonl"].map(|name| folder.path().join(name));
+    let rows = [
+        [
+            "the dog and the cat",
+            "money in the bank",
+            "rain on the town",
+        ],
+        ["a cat", "the end of the day", "a river and a bank"],
+    ];
+    for (path, rows) in texts.iter().zip(rows) {
+        let rows = rows.map(|row| format!("{{\"body\": \"{row}\"}}\n"));
+        std::fs::write(path, rows.concat()).expect("written");
+    }
+    let [mine, others] = texts.each_ref().map(|path| path.display().to_string());
+    let recipe = folder.path().join("recipe.toml");
+    let made = |name: &str, flags: &[&str]| {
+        let place = folder.path().join(name);
+        let mut command = isovec(&["optimize", "--engine", "portable", "--json", "--out"]);
+        let report = stdout(command.arg(&place).args(flags));
+        let report: Value = serde_json::from_str(&report).expect("JSON");
+        (files(&place), report)
+    };
+    let with = ["--recipe", &recipe.display().to_string()];
+    let others = ["--field", "body", "--calibrate", &mine, "--texts", &others];
+    for (place, (words, flags)) in [
+        (
+            "int8 = \"static\"\nsmooth = 0.25\ndtype = \"f16\"\n",
+            &["--int8", "static", "--smooth", "0.25", "--dtype", "f16"][..],
+        ),
+        ("prune = \"5%\"\n", &["--prune", "0.05"]),
+        (
+            "int4 = true\nbits = 5\nkeep_tokens_of = \"mine.jsonl\"\n",
+            &["--int4", "--bits", "5", "--keep-tokens-of", &mine],
+        ),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let shared = "field = \"body\"\ncalibrate = \"mine.jsonl\"\ntexts = [\"others.jsonl\"]\n";
+        std::fs::write(&recipe, format!("{shared}{words}")).expect("written");
+        let by_recipe = made(&format!("recipe-{place}"), &with);
+        let by_flags = made(&format!("flags-{place}"), &[&others[..], flags].concat());
+        assert!(by_recipe.0.len() > 2, "{words}");
+        assert!(by_recipe.0 == by_flags.0, "{words}");
+        assert_eq!(by_recipe.1["quality"], by_flags.1["quality"], "{words}");
+        assert_eq!(by_recipe.1["quality"]["texts"], 3, "{words}");
+    }
+
+    // A flag wins, and needs no other that the recipe has.
+    std::fs::write(&recipe, "int4 = true\nbits = 5\n").expect("written");
+    let by_flag = made("bits", &[&with[..], &["--bits", "3"]].concat());
+    assert!(by_flag.0 == made("three", &["--int4", "--bits", "3"]).0);
+    assert!(by_flag.0 != made("five", &with).0);
+}
+
+#[test]
+fn what_is_wrong_with_a_recipe_is_wrong_usage() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("small").display().to_string();
+    let recipe = folder.path().join("recipe.toml");
+    let wrong = |text: &str, flags: &[&str], code| {
+        std::fs::write(&recipe, text).expect("written");
+        let mut command = isovec(&["optimize", "--out", &out, "--engine", "portable"]);
+        let error = stderr(command.arg("--recipe").arg(&recipe).args(flags), code);
+        assert!(error.contains("recipe.toml"), "{error}");
+        error
+    };
+    for (text, flags, says) in [
+        ("prun = 0.1", &[][..], "no key prun; its keys are"),
+        ("prune = true", &[], "prune = true cannot be used"),
+        ("smooth = 2", &[], "has to be from 0 to 1; give a number"),
+        ("bits = [", &[], "TOML parse error"),
+        // What does not go together, in the recipe and with a flag.
+        (
+            "smooth = 0.5\ndtype = \"f16\"",
+            &[],
+            "smoothing belongs to products in int8",
+        ),
+        ("int4 = true", &["--int8", "dynamic"], "choose one of them"),
+        (
+            "rounds = 6\ndtype = \"f16\"",
+            &[],
+            "--budget, which is not there",
+        ),
+        (
+            "budget = [\"size<=1MB\", \"size<=2MB\"]",
+            &[],
+            "another bound already",
+        ),
+        (
+            "budget = \"size<=1MB\"\nint4 = true",
+            &[],
+            "a budget chooses between techniques itself",
+        ),
+        ("", &[], "nothing is to be optimised"),
+    ] {
+        let error = wrong(text, flags, 2);
+        assert!(error.contains(says), "{text}: {error}");
+    }
+    #[cfg(feature = "image")]
+    {
+        let error = wrong("images = \"x.png\"\nbudget = \"size<=1MB\"", &[], 2);
+        assert!(error.contains("leave out --images"), "{error}");
+    }
+    // Options that belong to another are refused without a recipe as well.
+    for flags in [["--smooth", "0.5"], ["--bits", "5"], ["--in-f32", "one"]] {
+        let mut command = isovec(&["optimize", "--out", &out, "--dtype", "f16"]);
+        let error = stderr(command.args(flags), 2);
+        assert!(error.contains("not asked for"), "{error}");
+    }
+    let mut command = isovec(&["optimize", "--out", &out, "--recipe"]);
+    let error = stderr(command.arg(folder.path().join("none.toml")), 1);
+    assert!(error.contains("none.toml"), "{error}");
+    assert!(!Path::new(&out).exists());
 }

@@ -49,6 +49,10 @@ pub struct AnalysisContext {
     /// The memory of the whole process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<ProcessMemory>,
+    /// Whether suggestions are [tried](super::OptimizationReport::verify) afterwards. Then one that costs much is made on less
+    /// evidence, because the trial gives the rest.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub trials: bool,
 }
 
 /// A part of the context that a rule looks at.
@@ -151,6 +155,13 @@ impl AnalysisContext {
     #[must_use]
     pub fn with_memory(mut self, memory: ProcessMemory) -> Self {
         self.memory = Some(memory);
+        self
+    }
+
+    /// Says that suggestions are tried afterwards.
+    #[must_use]
+    pub fn with_trials(mut self) -> Self {
+        self.trials = true;
         self
     }
 

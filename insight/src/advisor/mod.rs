@@ -19,6 +19,7 @@
 //! same texts and measures by how much one is faster, with a confidence interval, and whether their vectors agree.
 //! [`tune`] repeats this until nothing helps. [`Samples`] compares measurements from different times.
 
+mod compared;
 mod context;
 mod experiments;
 #[cfg(test)]
@@ -26,6 +27,9 @@ mod noise;
 mod patch;
 mod profile;
 mod rank_sum;
+mod remade;
+#[cfg(not(target_arch = "wasm32"))]
+mod remake;
 mod report;
 mod rules;
 mod samples;
@@ -39,9 +43,12 @@ mod workload;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use compared::{compared, embed};
 pub use context::{AnalysisContext, Part};
 pub use patch::Patch;
 pub use profile::{ProfileSummary, Times};
+pub use remade::{Recipe, Scales, Sizes, VectorQuality};
 pub use report::{FailedRule, NotJudged, OptimizationReport};
 pub use samples::{Ratio, Samples};
 pub use suggestion::{

@@ -110,6 +110,8 @@ impl OptimizationReport {
             Some(trial) if suggestion.category == Category::Memory => {
                 trial.verdict == Verdict::OtherVectors
             }
+            // Its vectors are others by design.
+            Some(trial) if suggestion.recipe.is_some() => trial.is_faster() != Some(true),
             Some(trial) => trial.verdict != Verdict::Better,
             None => false,
         };
@@ -184,10 +186,28 @@ fn write(page: &mut String, place: usize, suggestion: &Suggestion) {
         Some(trial) if about_memory => {
             let _ = writeln!(page, "\n**Measured:** {}", trial.figures());
         }
+        // Its vectors are others by design: whether they are near enough is for whoever searches with them to say.
+        Some(trial) if suggestion.recipe.is_some() => {
+            let verdict = match trial.is_faster() {
+                Some(true) => "faster",
+                Some(false) => "rejected",
+                None => "rejected, no difference can be shown",
+            };
+            let _ = writeln!(page, "\n**Measured:** {verdict}: {}", trial.figures());
+        }
         Some(trial) => {
             let _ = writeln!(page, "\n**Measured:** {trial}");
         }
         None => {}
+    }
+    if let Some(quality) = &suggestion.quality {
+        let _ = writeln!(page, "\nVectors before and after: {quality}.");
+    }
+    if let Some(sizes) = &suggestion.sizes {
+        let _ = writeln!(
+            page,
+            "\nThe model was made for this trial, with these texts, and is gone: {sizes}."
+        );
     }
     // A trial measures time and vectors.
     if suggestion.verified.is_none() || about_memory {

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::patch::Patch;
+use super::remade::{Recipe, Sizes, VectorQuality};
 use super::trial::TrialReport;
 
 /// The category of a suggestion.
@@ -141,9 +142,18 @@ pub struct Suggestion {
     /// The change of the configuration, where it is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub patch: Option<Patch>,
+    /// The model to make, where it is another model.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub recipe: Option<Recipe>,
     /// The result of a trial; without it everything above is an expectation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub verified: Option<TrialReport>,
+    /// How the vectors before and after compare, where a trial was made of a change that is to change them.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub quality: Option<VectorQuality>,
+    /// Bytes of the model before and after, where one was made for the trial.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub sizes: Option<Sizes>,
 }
 
 impl Suggestion {
@@ -166,7 +176,10 @@ impl Suggestion {
             warnings: Vec::new(),
             vectors: VectorChange::None,
             patch: None,
+            recipe: None,
             verified: None,
+            quality: None,
+            sizes: None,
         }
     }
 
@@ -251,6 +264,13 @@ impl Suggestion {
         self.steps.push(patch.in_words());
         self.example = patch.as_code();
         self.patch = Some(patch);
+        self
+    }
+
+    /// Makes it another model; a trial makes it and compares it with the one that it is made of.
+    #[must_use]
+    pub fn with_recipe(mut self, recipe: Recipe) -> Self {
+        self.recipe = Some(recipe);
         self
     }
 

@@ -383,6 +383,14 @@ impl fmt::Display for TrialReport {
 }
 
 impl TrialReport {
+    /// What the interval says of the speed, whatever the vectors are: `Some(true)` if it is certainly faster, `Some(false)` if it is
+    /// certainly slower.
+    pub(super) fn is_faster(&self) -> Option<bool> {
+        let faster = self.low.is_some_and(|low| low > 1.0);
+        let slower = self.high.is_some_and(|high| high < 1.0);
+        (faster != slower).then_some(faster)
+    }
+
     /// What was measured, without what follows from it.
     pub(super) fn figures(&self) -> impl fmt::Display + '_ {
         Figures(self)

@@ -32,16 +32,14 @@ use isovec::optimize::budget::{
     Budget, Candidate, Figure, Figures, Point, Span, Technique, Tried, search,
 };
 use isovec::optimize::{
-    Activations, OptimizeError, OptimizeOptions, Product, Quality, Side, check_place,
-    comparable_texts, config_of_result,
+    Activations, OptimizeError, OptimizeOptions, Product, Side, check_place, comparable_texts,
+    config_of_result,
 };
-use isovec::{
-    Dtype, EmbedOptions, Embedder, EmbeddingConfig, Embeddings, Error, ModelSource, Result,
-};
+use isovec::{Dtype, Embedder, EmbeddingConfig, Embeddings, Error, ModelSource, Result};
 use isovec_engine::fresh::FreshFolder;
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 
-use crate::advisor::{Goal, Trial};
+use crate::advisor::{Goal, Trial, compared, embed};
 
 pub use report::{BudgetReport, Original};
 
@@ -169,7 +167,7 @@ fn beside(folder: &Path) -> Result<FreshFolder> {
     made.map_err(|source| io(folder, source))
 }
 
-fn io(path: &Path, source: std::io::Error) -> Error {
+pub(crate) fn io(path: &Path, source: std::io::Error) -> Error {
     Error::Io {
         path: path.to_path_buf(),
         source: Arc::new(source),
@@ -188,12 +186,6 @@ async fn load(
         builder = builder.cancel(cancel.clone());
     }
     builder.load().await
-}
-
-async fn embed(embedder: &Embedder, texts: &[String], trial: &Trial) -> Result<Embeddings> {
-    let mut options = EmbedOptions::default();
-    options.cancel.clone_from(&trial.cancel);
-    embedder.embed_with(texts, options).await
 }
 
 /// Makes and measures candidates.
@@ -299,8 +291,7 @@ impl Workshop {
         }
         let own = config_of_result(&self.config);
         let embedder = load(&ModelSource::from(place), own, &self.trial).await?;
-        let after = embed(&embedder, &self.texts, &self.trial).await?;
-        let quality = Quality::of(&self.before, &after);
+        let quality = compared(&self.before, &embedder, &self.texts, &self.trial).await?;
         let trial = self
             .trial
             .run(&self.baseline, &embedder, &self.texts)

@@ -4,3 +4,4 @@
 mod advisor;
 mod budget;
 mod graph;
+mod remake;

@@ -3,6 +3,7 @@
 use super::{BuiltIn, Part, megabytes, rule};
 use crate::advisor::context::AnalysisContext;
 use crate::advisor::patch::Patch;
+use crate::advisor::remade::{Recipe, Scales};
 use crate::advisor::suggestion::{Category, Difficulty, Impact, Suggestion, VectorChange};
 
 pub(super) const SMALLER_WEIGHTS: BuiltIn = rule(
@@ -75,7 +76,8 @@ const BYTE_PRODUCTS: [&str; 3] = ["avx512vnni", "avxvnni", "i8mm"];
 /// Products of a graph from which it is a network of them.
 const MANY_PRODUCTS: usize = 12;
 
-/// Tokens from which a model of one's own is worth the work, and an index that is made again.
+/// Tokens from which a model of one's own is worth the work, and an index that is made again. Fewer are enough where a trial says
+/// what it brings.
 const MANY_TOKENS: u64 = 1_000_000;
 
 /// ONNX Runtime computes in f32 what it could multiply in bytes.
@@ -96,7 +98,8 @@ fn products_in_int8(context: &AnalysisContext) -> Option<Suggestion> {
         .find(|name| BYTE_PRODUCTS.contains(&name.as_str()))?;
     let could = context.on_onnxruntime() && context.on_processor() && stored == "f32";
     let tokens = context.stats.as_ref()?.tokens.real;
-    if !could || quantised || products < MANY_PRODUCTS || tokens < MANY_TOKENS {
+    let worth_it = tokens >= MANY_TOKENS || context.trials;
+    if !could || quantised || products < MANY_PRODUCTS || !worth_it {
         return None;
     }
     let suggestion = Suggestion::new(
@@ -116,7 +119,8 @@ fn products_in_int8(context: &AnalysisContext) -> Option<Suggestion> {
     // Other vectors, and some are worse: what costs none of them comes first.
     .with_impact(Impact::Medium)
     .step(
-        "isovec optimize MODEL --int8 static --engine onnxruntime --texts FILE --out FOLDER, with texts like those that you embed. Its          report compares the vectors and times both models.",
+        "isovec optimize MODEL --int8 static --engine onnxruntime --texts FILE --out FOLDER, with texts like those that you embed. Its \
+         report compares the vectors and times both models.",
     )
     .step("Load the folder instead of the model, and embed all earlier texts again.")
     .with_example(
@@ -125,6 +129,7 @@ fn products_in_int8(context: &AnalysisContext) -> Option<Suggestion> {
         "",
     )
     .changing(VectorChange::Identity)
+    .with_recipe(Recipe::int8(Scales::Static))
     .warning("all-MiniLM-L6-v2 keeps a cosine of 0.994 for the worst text; other models may lose more: the report says it.");
     Some(suggestion)
 }

@@ -427,6 +427,18 @@ fn each_fires_on_its_evidence_and_not_just_below() {
             vec![many(999_999), ("hardware.cpu.simd", json!(["avx512vnni"]))],
         ),
         (
+            // Few tokens are enough where it is tried, and nothing else is.
+            "products-in-int8",
+            vec![
+                ("trials", json!(true)),
+                ("hardware.cpu.simd", json!(["avx512vnni"])),
+            ],
+            vec![
+                ("trials", json!(true)),
+                ("hardware.cpu.simd", json!(["avx2"])),
+            ],
+        ),
+        (
             "attention-cost",
             vec![
                 ("profile.operators.Softmax.seconds", json!(4.0)),
