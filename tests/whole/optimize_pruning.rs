@@ -3,13 +3,15 @@
 use std::fs;
 use std::path::Path;
 
-use isovec::blocking::{Embedder, optimize};
-use isovec::optimize::{Activations, OptimizeOptions, Report, Unit};
-use isovec::{Dtype, EmbeddingConfig, ModelSource};
+use isovec::blocking::{Embedder, ImageClassifier, optimize};
+use isovec::image::{Channels, Image};
+use isovec::optimize::{Activations, Level, OptimizeOptions, Report, Unit};
+use isovec::{Dtype, EmbeddingConfig, ModelSource, Picture};
 use isovec_parity::Reference;
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
 use isovec_test_models::models::bert_of;
-use isovec_test_support::{Which, engines, minilm, mixed_texts, written_with_tiny_files};
+use isovec_test_models::pictures::{self, SIZE, preprocessor};
+use isovec_test_support::{Which, data, engines, minilm, mixed_texts, written_with_tiny_files};
 
 fn config(which: Which) -> EmbeddingConfig {
     which.configure(EmbeddingConfig::default())
@@ -188,4 +190,93 @@ fn minilm_without_a_tenth_of_its_bytes_keeps_most_of_its_vectors() {
     assert!(after as f64 <= 0.9 * before as f64, "{report:?}");
     let quality = report.quality.unwrap();
     assert!(quality.cosine_mean.unwrap() > 0.93, "{quality:?}");
+}
+
+/// Pictures with large and small patterns.
+fn images(count: usize) -> Vec<Picture> {
+    let (height, width) = SIZE;
+    let image = |at: usize| {
+        let byte = |place: usize| {
+            let (row, column) = (place / 3 / width, place / 3 % width);
+            ((row / 5 * (3 + at) + column / 7 * 5 + place % 3 * 11) % 13 * 17 + place * 31 % 40)
+                as u8
+        };
+        let data = (0..3 * width * height).map(byte).collect();
+        Picture::from(Image::new(width, height, Channels::Rgb, data).unwrap())
+    };
+    (0..count).map(image).collect()
+}
+
+#[test]
+fn a_network_of_pictures_loses_channels_and_keeps_its_labels_on_every_engine() {
+    let folder = tempfile::tempdir().unwrap();
+    let network = || ModelSource::from(data("tiny-network"));
+    // The GPU runs no convolutions.
+    let here = engines()
+        .into_iter()
+        .filter(|&which| which != Which::WebGpu);
+    for which in here {
+        let place = folder.path().join(which.name());
+        let options = OptimizeOptions::default()
+            .with_prune(0.1)
+            .with_pictures(images(12));
+        let report = optimize(network(), &place, config(which), options).unwrap();
+        println!("{}", report.to_markdown());
+        let (before, after) = (report.before.weights_bytes, report.after.weights_bytes);
+        assert!(after as f64 <= 0.9 * before as f64, "{report:?}");
+        let (channels, all_channels) = kept(&report, Unit::Channels);
+        assert!(channels < all_channels, "{report:?}");
+        let quality = report.quality.as_ref().unwrap();
+        assert!(
+            report.of_pictures && quality.cosine_worst.unwrap() > 0.8,
+            "{quality:?}"
+        );
+        let load = |source: ModelSource| {
+            let builder = ImageClassifier::builder(source).config(config(which));
+            builder.load().unwrap()
+        };
+        let (original, small) = (load(network()), load(ModelSource::from(&*place)));
+        assert_eq!(original.labels(), small.labels());
+        assert!(small.classify(&images(3)).is_ok());
+    }
+    // Channels go with int8, and with passes that fold the normalisations first.
+    let place = folder.path().join("folded");
+    let options = OptimizeOptions::default()
+        .with_level(Level::Extended)
+        .with_prune(0.1)
+        .with_pictures(images(12));
+    let report = optimize(network(), &place, config(Which::Portable), options).unwrap();
+    assert!(kept(&report, Unit::Channels).0 > 0);
+    let place = folder.path().join("int8");
+    let options = OptimizeOptions::default()
+        .with_int8(Activations::Static)
+        .with_prune(0.1)
+        .with_pictures(images(12));
+    let report = optimize(network(), &place, config(Which::Portable), options).unwrap();
+    assert!(report.products.iter().any(|product| product.int8));
+}
+
+#[test]
+fn a_transformer_of_pictures_loses_columns_and_heads() {
+    let folder = tempfile::tempdir().unwrap();
+    let model = pictures::vit();
+    let files = [
+        ("config.json", model.config_json()),
+        ("model.safetensors", model.file(Stored::F32)),
+        (
+            "preprocessor_config.json",
+            preprocessor().to_string().into(),
+        ),
+    ];
+    let files = files.map(|(name, bytes)| (name.to_owned(), bytes.into()));
+    let place = folder.path().join("pruned");
+    let options = OptimizeOptions::default()
+        .with_prune(0.1)
+        .with_pictures(images(12));
+    let source = ModelSource::bytes("a model of pictures", files);
+    let report = optimize(source, &place, config(Which::Portable), options).unwrap();
+    println!("{}", report.to_markdown());
+    let (columns, all) = kept(&report, Unit::Columns);
+    assert!(columns < all || kept(&report, Unit::Heads).0 < kept(&report, Unit::Heads).1);
+    assert!(report.quality.unwrap().cosine_worst.unwrap() > 0.8);
 }

@@ -5,6 +5,7 @@
 //! less of every constant between them: of normalisations, of convolutions of one channel each, and of what squeezes all pixels to one
 //! and weighs channels by them (squeeze and excite). Channels that a sum carries past a layer stay: too much reads them.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
 use super::graph::Graph;
@@ -43,12 +44,12 @@ const PAIRS: [&str; 4] = ["Add", "Div", "Mul", "Sub"];
 /// Operators that leave one pixel.
 const SQUEEZES: [&str; 3] = ["GlobalAveragePool", "GlobalMaxPool", "ReduceMean"];
 
-/// Adds the regions of channels, in the order of the convolutions behind them. None shares a constant with another region.
+/// Adds the regions of channels, in the order of the convolutions behind them. None shares a constant with another region: where two
+/// would, the one with more bytes is taken.
 pub(super) fn channels(graph: &Graph<'_>, found: &mut Vec<Region>) {
-    for at in 0..graph.nodes.len() {
-        let Some(kernel) = reader(graph, at) else {
-            continue;
-        };
+    let all = 0..graph.nodes.len();
+    let all = all.filter_map(|at| {
+        let kernel = reader(graph, at)?;
         let walk = Walk {
             graph,
             channels: kernel[1],
@@ -57,10 +58,17 @@ pub(super) fn channels(graph: &Graph<'_>, found: &mut Vec<Region>) {
             groups: Vec::new(),
             makers: 0,
         };
-        let region = walk.region(at, kernel);
-        let apart = |region: &Region| !found.iter().any(|other| other.shares(region));
-        found.extend(region.filter(apart));
+        walk.region(at, kernel)
+    });
+    let mut all: Vec<Region> = all.collect();
+    all.sort_by_key(|region| Reverse(region.units * region.unit_bytes));
+    let first = found.len();
+    for region in all {
+        if !found.iter().any(|other| other.shares(&region)) {
+            found.push(region);
+        }
     }
+    found[first..].sort_by_key(|region| region.product);
 }
 
 /// The extents `[outputs, inputs, ..]` of the kernel of a node that reads all channels at once.
