@@ -278,6 +278,7 @@ fn operator(call: &Call<'_>) -> Array {
         "Pow" => call.input(0).zip(call.input(1), libm::pow),
         "Max" => call.input(0).zip(call.input(1), f64::max),
         "Min" => call.input(0).zip(call.input(1), f64::min),
+        "Abs" => call.input(0).map(f64::abs),
         "Neg" => call.input(0).map(|x| -x),
         "Sqrt" => call.input(0).map(f64::sqrt),
         "Exp" => call.input(0).map(libm::exp),

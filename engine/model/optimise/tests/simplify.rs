@@ -910,3 +910,146 @@ fn cancelling_ends_it() {
     let error = pollster::block_on(simplify(&bundle, &Pass::ALL, &cancel)).unwrap_err();
     assert_eq!(error.kind(), "Cancelled");
 }
+
+/// A number below another, of a seed that goes on.
+fn below(state: &mut u64, limit: usize) -> usize {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    (*state >> 33) as usize % limit
+}
+
+/// One of the values of `[1, channels, 4, 5]` so far, and what a random node or a few make of it.
+fn grown(net: &mut Net, values: &[(String, usize)], state: &mut u64) -> (String, usize) {
+    let (x, channels) = values[below(state, values.len())].clone();
+    let number = (below(state, 7) as f32 - 3.0) * 0.5;
+    let y = match below(state, 21) {
+        0 => net.node("Identity", &[&x], vec![]),
+        1 => net.relu(&x),
+        2 | 3 => {
+            let by = net.number(number);
+            let (a, b) = if below(state, 2) == 0 {
+                (&x, &by)
+            } else {
+                (&by, &x)
+            };
+            net.node(["Add", "Mul", "Sub"][below(state, 3)], &[a, b], vec![])
+        }
+        4 => {
+            let others: Vec<&(String, usize)> =
+                values.iter().filter(|value| value.1 == channels).collect();
+            let other = others[below(state, others.len())].0.clone();
+            net.node(
+                ["Add", "Mul", "Sub"][below(state, 3)],
+                &[&x, &other],
+                vec![],
+            )
+        }
+        5 => {
+            let (to, back) = ([0, 2, 3, 1], [0, 3, 1, 2]);
+            let mut y = net.node("Transpose", &[&x], vec![ints("perm", &to)]);
+            for _ in 0..below(state, 3) {
+                y = net.node(["Neg", "Tanh"][below(state, 2)], &[&y], vec![]);
+            }
+            net.node("Transpose", &[&y], vec![ints("perm", &back)])
+        }
+        6 => {
+            let y = spread_norm(net, &x, -1, ["Pow", "Mul"][below(state, 2)]);
+            return (y, channels);
+        }
+        7 => gelu(net, &x, below(state, 6)),
+        8 | 9 => {
+            let three = net.number(3.0);
+            let sum = net.node("Add", &[&x, &three], vec![]);
+            let (least, most) = (net.number(0.0), net.number(6.0));
+            let gate = net.node("Clip", &[&sum, &least, &most], vec![]);
+            let product = net.node("Mul", &[&x, &gate], vec![]);
+            let six = net.number(6.0);
+            net.node("Div", &[&product, &six], vec![])
+        }
+        10..13 => {
+            let outputs = [1, 3, 40][below(state, 3)];
+            let y = net.square(&x, (outputs, channels), 3, 1, 1);
+            return (y, outputs);
+        }
+        13..16 => net.norm(&x, channels),
+        16 => {
+            let each = net.weight(&[channels, 1, 1], 1.0, 0.3);
+            net.node(["Add", "Mul"][below(state, 2)], &[&x, &each], vec![])
+        }
+        19 => {
+            let same = [0, 1].map(|_| net.node("Abs", &[&x], vec![]));
+            net.node("Add", &[&same[0], &same[1]], vec![])
+        }
+        17 => by_shape(net, &x, &x, &[0, 1], &[4, 5]),
+        18 => {
+            let (a, b) = (net.number(number), net.number(0.25));
+            let sum = net.node("Add", &[&a, &b], vec![]);
+            net.node("Mul", &[&sum, &x], vec![])
+        }
+        _ => {
+            let asked = net.ints(&[1, channels as i64, 20]);
+            let y = net.node("Reshape", &[&x, &asked], vec![]);
+            let asked = net.ints(&[1, channels as i64, 4, 5]);
+            net.node("Reshape", &[&y, &asked], vec![])
+        }
+    };
+    (y, channels)
+}
+
+#[test]
+fn random_graphs_compute_the_same_at_every_level() {
+    let mut changes = BTreeMap::new();
+    for seed in 0..300u64 {
+        let mut state = seed * 7919 + 1;
+        let mut net = Net::new(seed, PICTURE);
+        net.opset = [13, 17, 20][below(&mut state, 3)];
+        let mut values = vec![("x".to_owned(), 3)];
+        for _ in 0..4 + below(&mut state, 14) {
+            let made = grown(&mut net, &values, &mut state);
+            values.push(made);
+        }
+        let mut outputs = vec![values[values.len() - 1].0.clone()];
+        // Now and then one in the middle as well.
+        if below(&mut state, 3) == 0 {
+            outputs.push(values[1 + below(&mut state, values.len() - 1)].0.clone());
+        }
+        outputs.dedup();
+        let names: Vec<&str> = outputs.iter().map(String::as_str).collect();
+        let bundle = net.bundle(&names);
+        let before = given(&bundle, &PICTURE);
+        let largest = before
+            .iter()
+            .fold(1.0, |most: f64, value| most.max(value.abs()));
+        // A sum that overflows in an exponential says nothing.
+        if !largest.is_finite() {
+            continue;
+        }
+        for level in [Level::Basic, Level::Extended, Level::All] {
+            let passes: Vec<Pass> = level.passes().collect();
+            let (made, told) = simplified(&bundle, &passes);
+            for passed in told {
+                *changes.entry(passed.pass.name()).or_insert(0) += passed.changes;
+            }
+            let after = given(&made, &PICTURE);
+            // 1.4142 and the roundings of kernels add up where values are multiplied with each other.
+            let within = if level == Level::Basic { 0.0 } else { 2e-4 };
+            for (before, after) in before.iter().zip(&after) {
+                let same = (before - after).abs() <= within * largest;
+                assert!(
+                    same || before.is_nan() && after.is_nan(),
+                    "seed {seed}, {level}: {before} became {after}"
+                );
+            }
+            let names: Vec<&String> = graph(&made)
+                .output
+                .iter()
+                .map(|output| &output.name)
+                .collect();
+            assert_eq!(names, outputs.iter().collect::<Vec<_>>());
+        }
+    }
+    println!("{changes:?}");
+    assert_eq!(changes.len(), Pass::ALL.len());
+    assert!(changes.values().all(|&count| count > 0), "{changes:?}");
+}
