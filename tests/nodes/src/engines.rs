@@ -13,11 +13,12 @@ use isovec_engine::onnx::proto::{DataType, TensorProto};
 use isovec_engine::{EngineError, Result};
 use isovec_gpu::{Alone, Options, WebGpu};
 use isovec_native::OnnxRuntime;
+use isovec_optimize::simplify::{Pass, simplify};
 use isovec_web::Portable;
 use isovec_web::executor::threads::Threads;
 
 use crate::cases::{self, Case};
-use crate::direct::{OWN, direct};
+use crate::direct::{Direct, OWN, direct};
 use crate::lists::{Fates, Verdict};
 use crate::rows::{Layout, Wrapped, wrappings};
 
@@ -79,6 +80,27 @@ pub fn onnxruntime() -> Option<impl Fn(&Case) -> Verdict> {
     Some(move |case: &Case| run_direct(&factory, case, &|_| true))
 }
 
+/// The same, of the tests whose graph passes change, after all of them; `None` of a test: they find nothing in it.
+///
+/// # Panics
+/// As [`onnxruntime`].
+pub fn simplified() -> Option<impl Fn(&Case) -> Option<Verdict>> {
+    let _is_there = onnxruntime()?;
+    let factory = OnnxRuntime::default();
+    Some(move |case: &Case| {
+        let mut direct = direct(case, &|_| true).ok()?;
+        let cancel = Cancel::new();
+        let passes = simplify(&direct.bundle, &Pass::ALL, &cancel);
+        let (bundle, told) = match pollster::block_on(passes) {
+            Ok(made) => made,
+            Err(error) => return Some(Verdict::Differs(error.to_string())),
+        };
+        let found = told.iter().any(|passed| passed.changes > 0);
+        direct.bundle = bundle;
+        found.then(|| run(&factory, case, direct))
+    })
+}
+
 /// tract, by the engine that runs it for models that are no encoders.
 pub fn tract() -> impl Fn(&Case) -> Verdict {
     let factory = Portable::new(Arc::new(Threads));
@@ -97,10 +119,13 @@ fn run_direct(
     case: &Case,
     feeds: &dyn Fn(&TensorProto) -> bool,
 ) -> Verdict {
-    let mut direct = match direct(case, feeds) {
-        Ok(direct) => direct,
-        Err(why) => return Verdict::Refused(why),
-    };
+    match direct(case, feeds) {
+        Ok(direct) => run(factory, case, direct),
+        Err(why) => Verdict::Refused(why),
+    }
+}
+
+fn run(factory: &dyn EngineFactory, case: &Case, mut direct: Direct) -> Verdict {
     let batch = std::mem::take(&mut direct.batch);
     let engine = match load(factory, &direct.bundle) {
         Ok(engine) => engine,

@@ -81,6 +81,27 @@ fn onnxruntime_passes_what_it_did() {
     check("onnxruntime", run.as_ref().map(|run| run as _), &folder);
 }
 
+/// What it passes it passes after all passes over the graph.
+#[test]
+fn onnxruntime_passes_what_is_simplified() {
+    let Some(folder) = folder().filter(|_| !are_written()) else {
+        return;
+    };
+    let Some(run) = engines::simplified() else {
+        return;
+    };
+    let list = committed("onnxruntime");
+    let passes = list
+        .iter()
+        .filter(|(_, verdict)| **verdict == Verdict::Passes);
+    let found = passes.filter_map(|(name, _)| Some((name, run(&read(&folder, name))?)));
+    let (right, wrong): (Vec<_>, Vec<_>) =
+        found.partition(|(_, verdict)| *verdict == Verdict::Passes);
+    println!("{} graphs are simplified", right.len());
+    assert!(wrong.is_empty(), "{wrong:?}");
+    assert!(right.len() > 150, "{}", right.len());
+}
+
 #[test]
 fn tract_passes_what_it_did() {
     let Some(folder) = folder() else { return };
