@@ -109,6 +109,14 @@ impl Content {
         }
     }
 
+    /// All of it without a copy, where it is stored elsewhere and can be lent: whoever keeps it keeps no memory of the process's own.
+    pub fn lent(&self) -> Option<Bytes> {
+        match &self.0 {
+            Held::Here(_) => None,
+            Held::Elsewhere { source, range } => source.lend(range.clone()),
+        }
+    }
+
     /// Passes it on in order: in one piece if it is in memory, else in pieces of at most some megabytes if they are
     /// lent, or a few hundred kilobytes if they are copied. All pieces except the last hold whole elements of every
     /// type.

@@ -60,6 +60,13 @@ pub trait WeightSource: MaybeSend + MaybeSync + std::fmt::Debug {
         let _ = index;
         None
     }
+
+    /// The bytes of the weight at `index` where a mapped file has them as [`read`](Self::read) gives them. They may be kept, and take no
+    /// memory of the process's own; the file must not be changed in place meanwhile, which a mapped file asks for anyway.
+    fn lent(&self, index: usize) -> Option<Bytes> {
+        let _ = index;
+        None
+    }
 }
 
 /// Takes bytes as they come.
@@ -130,6 +137,10 @@ impl WeightSource for BytesWeights {
             let take = |piece: &[u8]| sink.take(piece);
             self.data[index].pieces(take, |error| self.unread(index, &error))
         })
+    }
+
+    fn lent(&self, index: usize) -> Option<Bytes> {
+        self.data[index].lent()
     }
 }
 

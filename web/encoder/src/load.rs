@@ -534,10 +534,13 @@ pub(crate) async fn read_all(
         if !needed.of(index) {
             continue;
         }
-        let mut readers = needed
-            .tables_of(index)
-            .map(|(place, weight)| Ok((place, TableReader::new(info, weight)?)))
-            .collect::<Result<Vec<_>>>()?;
+        let mut readers = Vec::new();
+        for (place, weight) in needed.tables_of(index) {
+            match lent(bundle, index, info, weight) {
+                Some(table) => taker.table(place, table)?,
+                None => readers.push((place, TableReader::new(info, weight)?)),
+            }
+        }
         if let Some(bytes) = turned(bundle, needed, index, taker.takes_turned()).await? {
             for (place, weight) in needed.matrices_of(index) {
                 let weight = Weight {
@@ -564,7 +567,7 @@ pub(crate) async fn read_all(
             for (_, reader) in &mut readers {
                 reader.take(&bytes)?;
             }
-        } else {
+        } else if !readers.is_empty() {
             read_pieces(bundle, index, &mut readers).await?;
         }
         for (place, reader) in readers {
@@ -611,6 +614,39 @@ pub(crate) fn table_form(info: &WeightInfo, weight: &Weight) -> (DType, usize, u
         (*rows, rest.iter().product::<usize>())
     });
     (dtype, rows, columns)
+}
+
+/// A table of f32s where a mapped file has it: the largest of a model's weights takes no memory then, and no time to be copied.
+fn lent(
+    bundle: &ModelBundle,
+    index: usize,
+    info: &WeightInfo,
+    weight: &Weight,
+) -> Option<StoredTable> {
+    let plain =
+        info.dtype == DType::F32 && weight.scale.is_none() && cfg!(target_endian = "little");
+    let bytes = bundle.weights.lent(index).filter(|_| plain)?;
+    let width: usize = weight.shape.get(1..)?.iter().product();
+    let row = width.checked_mul(info.dtype.size())?;
+    let rows = *weight.shape.first()?;
+    let first = weight.first_row.checked_mul(row)?;
+    let end = first.checked_add(rows.checked_mul(row)?)?;
+    if end > bytes.len() {
+        return None;
+    }
+    let bytes = bytes.slice(first..end);
+    // Files that align their tensors to nothing are copied.
+    bytemuck::try_cast_slice::<u8, f32>(&bytes).ok()?;
+    Some(StoredTable::F32(Floats::lent(Lent(bytes))))
+}
+
+/// Bytes that are known to be f32s in their place.
+struct Lent(Bytes);
+
+impl AsRef<[f32]> for Lent {
+    fn as_ref(&self) -> &[f32] {
+        bytemuck::cast_slice(&self.0)
+    }
 }
 
 /// Rows to look up, taken from a stored table as its bytes come, in the form in which they are

@@ -530,6 +530,8 @@ fn gelu(net: &mut Net, x: &str, way: usize) -> String {
         let inner = net.node("Mul", &[&root, x], vec![]);
         net.node("Erf", &[&inner], vec![])
     } else {
+        // As some exporters write the root of 2.
+        #[allow(clippy::approx_constant)]
         let root = net.number(1.4142);
         let inner = net.node("Div", &[x, &root], vec![]);
         net.node("Erf", &[&inner], vec![])

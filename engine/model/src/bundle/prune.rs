@@ -109,4 +109,8 @@ impl WeightSource for Selected {
     fn turned<'a>(&'a self, index: usize) -> Option<EngineFuture<'a, Bytes>> {
         self.inner.turned(self.indices[index])
     }
+
+    fn lent(&self, index: usize) -> Option<Bytes> {
+        self.inner.lent(self.indices[index])
+    }
 }

@@ -366,6 +366,17 @@ impl WeightSource for ConvertedWeights {
         let data = self.rows(tensor, rows);
         Some(Box::pin(async move { data }))
     }
+
+    fn lent(&self, index: usize) -> Option<Bytes> {
+        let Some(Recipe::Copy { tensor }) = self.recipes.get(index) else {
+            return None;
+        };
+        let source = self.tensors.get(tensor)?;
+        source
+            .data
+            .lent()
+            .filter(|_| source.dtype == SourceDType::F32)
+    }
 }
 
 /// Whether a checkpoint's element type can be a float weight.

@@ -177,6 +177,13 @@ impl WeightSource for Reformed {
         }
     }
 
+    fn lent(&self, index: usize) -> Option<Bytes> {
+        match self.forms[index] {
+            Form::Same(weight) => self.source.lent(weight),
+            _ => None,
+        }
+    }
+
     fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
         let form = &self.forms[index];
         match form {

@@ -1,5 +1,6 @@
 //! Values that come one after another.
 
+use std::fmt;
 use std::ops::Deref;
 
 use super::buffer::Buffer;
@@ -18,9 +19,25 @@ enum Held {
         len: usize,
     },
     Own(Vec<f32>),
+    Lent(Lent),
+}
+
+/// Values that somebody else has.
+struct Lent(Box<dyn AsRef<[f32]> + Send + Sync>);
+
+impl fmt::Debug for Lent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} values", self.0.as_ref().as_ref().len())
+    }
 }
 
 impl Floats {
+    /// Those that somebody else has, a mapped file for example.
+    #[must_use]
+    pub fn lent(values: impl AsRef<[f32]> + Send + Sync + 'static) -> Self {
+        Self(Held::Lent(Lent(Box::new(values))))
+    }
+
     /// None yet, and room for so many.
     #[must_use]
     pub fn with_room(values: usize) -> Self {
@@ -32,9 +49,13 @@ impl Floats {
         )
     }
 
-    /// Takes the next values, for which there has to be room.
+    /// Takes the next values, for which there has to be room. Values that are lent are copied.
     pub fn extend(&mut self, values: impl ExactSizeIterator<Item = f32>) {
+        if let Held::Lent(_) = self.0 {
+            self.0 = Held::Own(self.to_vec());
+        }
         match &mut self.0 {
+            Held::Lent(_) => {}
             Held::Own(own) => own.extend(values),
             Held::Pages { room, len } => {
                 let next = *len + values.len();
@@ -55,6 +76,7 @@ impl Deref for Floats {
         match &self.0 {
             Held::Pages { room, len } => &room.as_slice()[..*len],
             Held::Own(own) => own,
+            Held::Lent(Lent(values)) => values.as_ref().as_ref(),
         }
     }
 }
@@ -82,5 +104,22 @@ mod tests {
             assert!(floats[..] == wanted[..]);
         }
         assert_eq!(Floats::from(&[1.5, -2.0][..])[..], [1.5, -2.0]);
+    }
+
+    #[test]
+    fn values_that_are_lent_are_where_they_were() {
+        let owner = std::sync::Arc::new(vec![1.5f32, -2.0]);
+        let place = owner.as_ptr();
+        struct Shared(std::sync::Arc<Vec<f32>>);
+        impl AsRef<[f32]> for Shared {
+            fn as_ref(&self) -> &[f32] {
+                &self.0
+            }
+        }
+        let mut lent = Floats::lent(Shared(owner));
+        assert_eq!((lent.as_ptr(), &lent[..]), (place, &[1.5, -2.0][..]));
+        assert_eq!(format!("{lent:?}"), "Floats(Lent(2 values))");
+        lent.extend([3.0].into_iter());
+        assert_eq!(lent[..], [1.5, -2.0, 3.0]);
     }
 }

@@ -36,7 +36,8 @@ pub(super) fn settle_stated(net: &mut Net<'_>) -> usize {
             "Constant" => stated(&net.nodes()[at]),
             _ => None,
         };
-        count += usize::from(stated.is_some_and(|held| net.settle(at, Constant::Small(held))));
+        count +=
+            usize::from(stated.is_some_and(|held| net.settle(at, Constant::Small(Box::new(held)))));
     }
     net.drop_dead();
     count

@@ -19,9 +19,12 @@ const RANDOM: [&str; 7] = [
     "RandomUniformLike",
 ];
 
+/// An operator, its inputs, and its attributes.
+type Computed = (String, Vec<String>, Vec<Vec<u8>>);
+
 pub(super) fn run(net: &mut Net<'_>) -> usize {
     let mut changes = 0;
-    let mut first: HashMap<(String, Vec<String>, Vec<Vec<u8>>), String> = HashMap::new();
+    let mut first: HashMap<Computed, String> = HashMap::new();
     for at in 0..net.nodes().len() {
         let node = &net.nodes()[at];
         if !comparable(node) {

@@ -24,7 +24,7 @@ pub(super) const MOST: usize = 1 << 16;
 #[derive(Debug, Clone)]
 pub(super) enum Constant {
     /// In the graph.
-    Small(TensorProto),
+    Small(Box<TensorProto>),
     /// Among the weights.
     Weight {
         dtype: DType,
@@ -82,7 +82,10 @@ impl<'b> Net<'b> {
         let graph = bundle.graph.graph.as_ref().unwrap_or(&empty);
         let mut constants = BTreeMap::new();
         for tensor in &graph.initializer {
-            constants.insert(tensor.name.clone(), Constant::Small(tensor.clone()));
+            constants.insert(
+                tensor.name.clone(),
+                Constant::Small(Box::new(tensor.clone())),
+            );
         }
         for (index, info) in bundle.weights.weights().iter().enumerate() {
             let weight = Constant::Weight {
@@ -336,7 +339,7 @@ impl<'b> Net<'b> {
                 shape: value.shape.clone(),
                 form: Form::Bytes(tensor.raw_data),
             },
-            _ => Constant::Small(tensor),
+            _ => Constant::Small(Box::new(tensor)),
         }
     }
 
@@ -444,7 +447,7 @@ impl<'b> Net<'b> {
             match held {
                 Constant::Small(mut tensor) => {
                     tensor.name = name;
-                    small.push(tensor);
+                    small.push(*tensor);
                 }
                 Constant::Weight { dtype, shape, form } => {
                     infos.push(WeightInfo { name, dtype, shape });
