@@ -132,7 +132,7 @@ async fn compare(
     }
     let result = ModelSource::from(made.fresh.path());
     #[cfg(feature = "image")]
-    if options.has_pictures() {
+    if !options.pictures.is_empty() {
         let pictures = &options.pictures;
         let measured = pictures::compare(original, result, config, made.output, pictures, cancel);
         return Ok(Some(measured.await?));
@@ -396,8 +396,11 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
         faults.push("a number of bits belongs to matrices in 4 bits, which were not asked for");
     }
     let calibrated = options.int8.is_some() || options.int4 || options.prune.is_some();
-    if !options.calibrate_with.is_empty() && !calibrated {
-        faults.push("texts to calibrate with belong to pruning, products in int8 or matrices in 4 bits, which were not asked for");
+    if options.calibrates_apart() && !calibrated {
+        faults.push(match options.has_pictures() {
+            true => "pictures to calibrate with belong to pruning or products in int8, which were not asked for",
+            false => "texts to calibrate with belong to pruning, products in int8 or matrices in 4 bits, which were not asked for",
+        });
     }
     if options.has_pictures()
         && !(options.comparing().is_empty() && options.calibrating().is_empty())

@@ -29,6 +29,10 @@ use crate::source::ModelSource;
 /// Pictures that are observed and compared, evenly from all of them.
 const COMPARED: usize = 1000;
 
+/// What pictures are for.
+pub(super) const CALIBRATE: &str = "calibrate";
+const COMPARE: &str = "compare";
+
 /// The output of a classifier, where its exporter named it.
 const LOGITS: &str = "logits";
 
@@ -100,14 +104,15 @@ fn output(bundle: &ModelBundle) -> Output {
     }
 }
 
-/// The pictures that a model is observed and compared on: at most 1,000, taken evenly from all of them.
+/// The pictures that a model is observed or compared on: at most 1,000, taken evenly from all of them. `purpose` says which, for the
+/// error.
 ///
 /// # Errors
 /// [`OptimizeError::Texts`] for fewer than 2.
-pub(super) fn some(pictures: &[Picture]) -> Result<Vec<Picture>> {
+pub(super) fn some(pictures: &[Picture], purpose: &str) -> Result<Vec<Picture>> {
     match pictures.len() {
         0 | 1 => Err(OptimizeError::Texts(format!(
-            "{} picture to calibrate and to compare with; give many, like those that the model will see",
+            "{} picture to {purpose} with; give many, like those that the model will see",
             pictures.len()
         ))
         .into()),
@@ -157,7 +162,7 @@ pub(super) async fn compare(
     pictures: &[Picture],
     cancel: &Cancel,
 ) -> Result<(Quality, Speed)> {
-    let pictures = some(pictures)?;
+    let pictures = some(pictures, COMPARE)?;
     let mut plain = config.clone();
     plain.embedding_cache = EmbeddingConfig::default().embedding_cache;
     let own = config_of_result(&plain);

@@ -218,14 +218,14 @@ fn what_cannot_work_says_so() {
 #[test]
 fn a_model_of_pictures_is_made_smaller_with_the_pictures_of_a_folder() {
     let folder = folder();
-    let optimize = |args: &[&str]| {
-        let mut command = isovec(&["optimize", "./model", "--out", "small"]);
+    let optimize = |out: &str, args: &[&str]| {
+        let mut command = isovec(&["optimize", "./model", "--out", out]);
         command.args(["--engine", "portable", "--int8", "static"]);
         command.current_dir(folder.path()).args(args);
         command
     };
     // One of the files is no picture, and is not taken.
-    let report = stdout(&mut optimize(&["--images", "photos"]));
+    let report = stdout(&mut optimize("small", &["--images", "photos"]));
     assert!(report.contains("| int8 | applied: 19 of 19"), "{report}");
     assert!(report.contains("| 0 of 3 |"), "{report}");
     assert!(report.contains("| pictures a second |"), "{report}");
@@ -234,8 +234,17 @@ fn a_model_of_pictures_is_made_smaller_with_the_pictures_of_a_folder() {
         rows(&stdout(&mut embed(&folder, &args)))[0]["embedding"].clone()
     };
     assert_ne!(embed("./small"), embed("./model"));
+    // The same pictures calibrate, and fewer are compared.
+    let file = |name: &str| fs::read(folder.path().join(name).join("model.onnx")).expect("a file");
+    let mut apart = optimize("apart", &["--images", "photos/a"]);
+    apart.args(["--calibrate-images", "photos"]);
+    assert!(stdout(&mut apart).contains("| 0 of 2 |"));
+    assert!(file("apart") == file("small"));
     let said = stderr(
-        &mut optimize(&["--images", "photos", "--texts", "photos/notes.png"]),
+        &mut optimize(
+            "none",
+            &["--images", "photos", "--texts", "photos/notes.png"],
+        ),
         2,
     );
     assert!(said.contains("--texts"), "{said}");
