@@ -13,6 +13,8 @@ mod observe;
 mod options;
 mod passes;
 #[cfg(feature = "image")]
+mod picture_rows;
+#[cfg(feature = "image")]
 mod pictures;
 mod pruning;
 mod report;
@@ -56,6 +58,10 @@ pub use isovec_optimize::simplify::{Level, Pass, Passed};
 pub use isovec_optimize::vocabulary::{TrimmedTokenizer, trim_tokenizer};
 pub use measure::{comparable_texts, config_of_result};
 pub use options::OptimizeOptions;
+#[cfg(feature = "image")]
+pub use picture_rows::PictureRows;
+#[cfg(feature = "image")]
+pub use pictures::comparable_pictures;
 pub use report::{Quality, Report, Side, Speed, Step};
 
 /// Writes a smaller or faster model into a new folder, which [`Embedder::load`](crate::Embedder::load) takes: an ONNX file as

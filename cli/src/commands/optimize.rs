@@ -32,11 +32,6 @@ fn make(args: &Optimize) -> Result<()> {
         let wrong = "--rounds and --seconds are of the trials of --budget, which is not there";
         return Err(wrong_usage(args, wrong));
     }
-    #[cfg(feature = "image")]
-    if !args.budget.is_empty() && !args.images.is_empty() {
-        let wrong = "a budget is of models that read texts: leave out --images, or --budget";
-        return Err(wrong_usage(args, wrong));
-    }
     let config = args.model.embedding_config()?;
     let cancel = interrupt::on_ctrl_c()?;
     let field = args.field.as_deref().unwrap_or("text");
