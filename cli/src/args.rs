@@ -702,8 +702,8 @@ pub(crate) struct Optimize {
     pub(crate) static_dimension: Option<usize>,
 
     /// Take out columns, heads of attention, channels of convolutions and layers that the vectors of --calibrate, --texts or --images miss
-    /// least, until this share of the bytes of all weights is gone: 10% or 0.1. The model is smaller and every engine computes less; the report says what it lost and
-    /// whether it is faster.
+    /// least, until this share of the bytes of all weights is gone: 10% or 0.1. The model is smaller and every engine computes less; the
+    /// report says what it lost and whether it is faster.
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "static_dimension")]
     pub(crate) prune: Option<f64>,
 
@@ -733,10 +733,10 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "NODE")]
     pub(crate) in_f32: Vec<String>,
 
-    /// Search for the fastest model that keeps a bound: cosine>=0.995 (the worst text's), recall@10>=0.98, size<=12MB,
-    /// latency<=5ms (of a call with one text); may be repeated. Tries --dtype, --int4 and --int8 in all forms, with --prune
-    /// also without that share, and leaves nodes in f32 where a bound needs it. Every candidate is compared and timed on --texts.
-    /// Where none keeps all bounds nothing is written, and the exit code is 4.
+    /// Search for the fastest model that keeps a bound: cosine>=0.995 (the worst text's or picture's), recall@10>=0.98, size<=12MB,
+    /// latency<=5ms (of a call with one text or picture); may be repeated. Tries --dtype, --int4 (of texts) and --int8 in all forms,
+    /// with --prune also without that share, and leaves nodes in f32 where a bound needs it. Every candidate is compared and timed on
+    /// --texts, or on --images. Where none keeps all bounds nothing is written, and the exit code is 4.
     #[arg(long, value_name = "BOUND", conflicts_with_all = ["static_dimension", "int8", "int4", "dtype"])]
     pub(crate) budget: Vec<Bound>,
 
@@ -757,11 +757,17 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) calibrate: Vec<PathBuf>,
 
-    /// Pictures to calibrate --prune and --int8 static with, and to compare and time both models with, of a model that reads pictures: files, and
-    /// folders with all that is in them. At most 1,000 are taken, evenly from all of them.
+    /// Pictures to compare and time both models and all candidates of --budget with, of a model that reads pictures, and to calibrate --prune and --int8 with: files,
+    /// and folders with all that is in them. At most 1,000 are taken, evenly from all of them.
     #[cfg(feature = "image")]
-    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "calibrate", "keep_tokens_of", "static_dimension", "int4", "budget"])]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "calibrate", "keep_tokens_of", "static_dimension", "int4"])]
     pub(crate) images: Vec<PathBuf>,
+
+    /// Pictures to calibrate --prune and --int8 with: others than --images, so that the comparison says what new pictures will see
+    /// [default: those of --images]. At most 1,000 are taken, evenly from all of them.
+    #[cfg(feature = "image")]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "calibrate", "keep_tokens_of", "static_dimension", "int4"])]
+    pub(crate) calibrate_images: Vec<PathBuf>,
 
     /// The JSON field or CSV column that holds the text [default: text].
     #[arg(long)]

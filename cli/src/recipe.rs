@@ -116,6 +116,12 @@ static KEYS: &[Key] = &[
         takes: PATHS,
         set: |args, value, folder| fill(&mut args.images, paths(value, folder)?),
     },
+    #[cfg(feature = "image")]
+    Key {
+        name: "calibrate_images",
+        takes: PATHS,
+        set: |args, value, folder| fill(&mut args.calibrate_images, paths(value, folder)?),
+    },
     Key {
         name: "field",
         takes: "the name of a JSON field or CSV column",
@@ -344,6 +350,12 @@ mod tests {
             "images",
             ["\"a.png\"", "--images folder/a.png"],
             ["[\"b\"]", "--images folder/b"],
+        ),
+        #[cfg(feature = "image")]
+        (
+            "calibrate_images",
+            ["\"a.png\"", "--calibrate-images folder/a.png"],
+            ["[\"b\"]", "--calibrate-images folder/b"],
         ),
         (
             "field",

@@ -10,7 +10,7 @@ use isovec_optimize::int8::{
 };
 
 use super::OptimizeOptions;
-use super::pictures::{observe, some, value};
+use super::pictures::{CALIBRATE, observe, some, value};
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
 use crate::pictures::Picture;
@@ -31,9 +31,11 @@ pub(super) async fn make(
         false => Some(Products::of(bundle)?),
     };
     check_asked(bundle, options, activations, &layers, products.as_ref())?;
+    let given = options.calibrating_pictures();
     let pictures = match activations {
-        Activations::Static => some(&options.pictures)?,
-        _ => options.pictures.clone(),
+        // Scales of each run need none.
+        Activations::Dynamic if given.is_empty() => Vec::new(),
+        _ => some(given, CALIBRATE)?,
     };
     // Products first: what becomes of them leaves the layers as they are.
     let (mut made, mut told, mut fault) = (bundle.clone(), Vec::new(), None);
@@ -117,7 +119,6 @@ async fn of_products(
     let cancel = &options.watch.cancel;
     let mut observed = Observed::new(products);
     let probe = |bundle: &ModelBundle| products.probe(bundle);
-    // Scales of each run need none.
     if !pictures.is_empty() {
         observe(bundle, probe, config, pictures, cancel, |run| {
             observed.add(products, |name| value(run, name))

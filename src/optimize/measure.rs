@@ -54,22 +54,22 @@ pub(super) async fn compare(
     let options = EmbedOptions::default().with_cancel(cancel.clone());
     let embed = |embedder: Embedder| {
         let options = options.clone();
-        move |texts: Vec<String>| -> BoxFuture<'static, Result<Vec<Vec<f32>>>> {
+        move |texts: Vec<String>| -> BoxFuture<'static, Result<Vec<f32>>> {
             let vectors = embedder.embed_with(texts, options.clone());
-            Box::pin(async move { Ok(vectors.await?.into_vecs()) })
+            Box::pin(async move { Ok(vectors.await?.into_vec()) })
         }
     };
     both(&texts, embed(before), embed(after)).await
 }
 
-/// Compares the rows that two models give of the same items, and the time they take.
+/// Compares the rows that two models give of the same items, one after the other, and the time they take.
 pub(super) async fn both<T, F>(items: &[T], before: F, after: F) -> Result<(Quality, Speed)>
 where
     T: Clone + MaybeSend + MaybeSync,
-    F: Fn(Vec<T>) -> BoxFuture<'static, Result<Vec<Vec<f32>>>> + MaybeSend + MaybeSync,
+    F: Fn(Vec<T>) -> BoxFuture<'static, Result<Vec<f32>>> + MaybeSend + MaybeSync,
 {
     let rows = (before(items.to_vec()).await?, after(items.to_vec()).await?);
-    let quality = Quality::of_rows(&rows.0, &rows.1);
+    let quality = Quality::of_values(items.len(), &rows.0, &rows.1);
     Ok((quality, speed(items, &before, &after).await?))
 }
 
@@ -125,7 +125,20 @@ impl Quality {
             after.len(),
             "vectors of different texts cannot be compared"
         );
-        let rows = |set: &Embeddings| set.iter().map(<[f32]>::to_vec).collect::<Vec<_>>();
+        Self::of_values(before.len(), before.as_slice(), after.as_slice())
+    }
+
+    /// Compares the rows of so many items, in the same order and one row after the other: their vectors, or a classifier's logits.
+    ///
+    /// # Panics
+    /// When these are not as many values for each item.
+    pub fn of_values(items: usize, before: &[f32], after: &[f32]) -> Self {
+        let rows = |values: &[f32]| {
+            let width = values.len() / items.max(1);
+            assert_eq!(width * items, values.len(), "rows have one length");
+            let rows = (0..items).map(|item| values[item * width..][..width].to_vec());
+            rows.collect::<Vec<_>>()
+        };
         Self::of_rows(&rows(before), &rows(after))
     }
 
@@ -217,7 +230,7 @@ fn ranks(values: &[f64]) -> Vec<f64> {
 async fn speed<T, F>(texts: &[T], before: &F, after: &F) -> Result<Speed>
 where
     T: Clone + MaybeSend + MaybeSync,
-    F: Fn(Vec<T>) -> BoxFuture<'static, Result<Vec<Vec<f32>>>> + MaybeSend + MaybeSync,
+    F: Fn(Vec<T>) -> BoxFuture<'static, Result<Vec<f32>>> + MaybeSend + MaybeSync,
 {
     let once = async |model: &F, texts: &[T]| {
         let since = Instant::now();

@@ -13,6 +13,8 @@ mod observe;
 mod options;
 mod passes;
 #[cfg(feature = "image")]
+mod picture_rows;
+#[cfg(feature = "image")]
 mod pictures;
 mod pruning;
 mod report;
@@ -56,6 +58,10 @@ pub use isovec_optimize::simplify::{Level, Pass, Passed};
 pub use isovec_optimize::vocabulary::{TrimmedTokenizer, trim_tokenizer};
 pub use measure::{comparable_texts, config_of_result};
 pub use options::OptimizeOptions;
+#[cfg(feature = "image")]
+pub use picture_rows::PictureRows;
+#[cfg(feature = "image")]
+pub use pictures::comparable_pictures;
 pub use report::{Quality, Report, Side, Speed, Step};
 
 /// Writes a smaller or faster model into a new folder, which [`Embedder::load`](crate::Embedder::load) takes: an ONNX file as
@@ -132,7 +138,7 @@ async fn compare(
     }
     let result = ModelSource::from(made.fresh.path());
     #[cfg(feature = "image")]
-    if options.has_pictures() {
+    if !options.pictures.is_empty() {
         let pictures = &options.pictures;
         let measured = pictures::compare(original, result, config, made.output, pictures, cancel);
         return Ok(Some(measured.await?));
@@ -396,8 +402,11 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
         faults.push("a number of bits belongs to matrices in 4 bits, which were not asked for");
     }
     let calibrated = options.int8.is_some() || options.int4 || options.prune.is_some();
-    if !options.calibrate_with.is_empty() && !calibrated {
-        faults.push("texts to calibrate with belong to pruning, products in int8 or matrices in 4 bits, which were not asked for");
+    if options.calibrates_apart() && !calibrated {
+        faults.push(match options.has_pictures() {
+            true => "pictures to calibrate with belong to pruning or products in int8, which were not asked for",
+            false => "texts to calibrate with belong to pruning, products in int8 or matrices in 4 bits, which were not asked for",
+        });
     }
     if options.has_pictures()
         && !(options.comparing().is_empty() && options.calibrating().is_empty())

@@ -45,10 +45,14 @@ pub struct OptimizeOptions {
     /// Texts that [`prune`](Self::prune), [`int8`](Self::int8) and [`int4`](Self::int4) observe: others than are compared, so that the
     /// comparison says what new texts will see. Empty: [`texts`](Self::texts).
     pub calibrate_with: Vec<String>,
-    /// Pictures like those that a model of pictures will see: [`int8`](Self::int8) observes them, and the original and the result are
-    /// compared and timed with them, by the logits of a classifier, else by vectors. At most 1,000 are taken, evenly from all of them.
+    /// Pictures like those that a model of pictures will see: the original and the result are compared and timed with them, by the
+    /// logits of a classifier, else by vectors. At most 1,000 are taken, evenly from all of them.
     #[cfg(feature = "image")]
     pub pictures: Vec<Picture>,
+    /// Pictures that [`prune`](Self::prune) and [`int8`](Self::int8) observe: others than are compared, so that the comparison says what
+    /// new pictures will see. Empty: [`pictures`](Self::pictures). At most 1,000 are taken, evenly from all of them.
+    #[cfg(feature = "image")]
+    pub calibrate_pictures: Vec<Picture>,
     /// Nothing is compared and timed: the texts or pictures are for the model alone.
     pub uncompared: bool,
     pub(super) watch: Watch,
@@ -152,7 +156,7 @@ impl OptimizeOptions {
         self
     }
 
-    /// Observes these pictures, and compares the original and the result on them.
+    /// Compares the original and the result on these pictures, and observes them where no others are given for that.
     #[cfg(feature = "image")]
     #[must_use]
     pub fn with_pictures<P: Into<Picture>>(
@@ -163,10 +167,21 @@ impl OptimizeOptions {
         self
     }
 
+    /// Observes these pictures to prune and to quantise, and not those that are compared.
+    #[cfg(feature = "image")]
+    #[must_use]
+    pub fn with_calibrate_pictures<P: Into<Picture>>(
+        mut self,
+        pictures: impl IntoIterator<Item = P>,
+    ) -> Self {
+        self.calibrate_pictures = pictures.into_iter().map(Into::into).collect();
+        self
+    }
+
     /// Whether there are pictures.
     pub(super) fn has_pictures(&self) -> bool {
         #[cfg(feature = "image")]
-        let any = !self.pictures.is_empty();
+        let any = !self.calibrating_pictures().is_empty();
         #[cfg(not(feature = "image"))]
         let any = false;
         any
@@ -186,6 +201,24 @@ impl OptimizeOptions {
             true => self.comparing(),
             false => &self.calibrate_with,
         }
+    }
+
+    /// The pictures that are observed.
+    #[cfg(feature = "image")]
+    pub(super) fn calibrating_pictures(&self) -> &[Picture] {
+        match self.calibrate_pictures.is_empty() {
+            true => &self.pictures,
+            false => &self.calibrate_pictures,
+        }
+    }
+
+    /// Whether there are texts or pictures of their own to observe.
+    pub(super) fn calibrates_apart(&self) -> bool {
+        #[cfg(feature = "image")]
+        let pictures = !self.calibrate_pictures.is_empty();
+        #[cfg(not(feature = "image"))]
+        let pictures = false;
+        pictures || !self.calibrate_with.is_empty()
     }
 
     /// Reports how far loading the source has come.

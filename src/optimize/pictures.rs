@@ -7,7 +7,6 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::{Dim, describe_value};
 use isovec_engine::engine::{Batch, RunOutput};
-use isovec_engine::maybe_send::BoxFuture;
 use isovec_image::ReadOptions;
 use isovec_model::convert::Half;
 use isovec_model::pictures::PictureInput;
@@ -16,18 +15,21 @@ use serde::Deserialize;
 
 use super::OptimizeOptions;
 use super::measure::{both, config_of_result, spread};
+use super::picture_rows::PictureRows;
 use super::report::{Quality, Speed};
-use crate::classifier::{ClassifyOptions, Scores};
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
 use crate::fallback::Engines;
 use crate::model::feed::Feed;
-use crate::model::{EmbedOptions, Output, Purpose, complete, frame};
-use crate::pictures::{ImageClassifier, ImageEmbedder, Picture, PictureReader};
+use crate::model::{Output, Purpose, complete, frame};
+use crate::pictures::{Picture, PictureReader};
 use crate::source::ModelSource;
 
 /// Pictures that are observed and compared, evenly from all of them.
 const COMPARED: usize = 1000;
+
+/// What pictures that are observed are for.
+pub(super) const CALIBRATE: &str = "calibrate";
 
 /// The output of a classifier, where its exporter named it.
 const LOGITS: &str = "logits";
@@ -100,19 +102,28 @@ fn output(bundle: &ModelBundle) -> Output {
     }
 }
 
-/// The pictures that a model is observed and compared on: at most 1,000, taken evenly from all of them.
+/// The pictures that a model is observed or compared on: at most 1,000, taken evenly from all of them. `purpose` says which, for the
+/// error.
 ///
 /// # Errors
 /// [`OptimizeError::Texts`] for fewer than 2.
-pub(super) fn some(pictures: &[Picture]) -> Result<Vec<Picture>> {
+pub(super) fn some(pictures: &[Picture], purpose: &str) -> Result<Vec<Picture>> {
     match pictures.len() {
         0 | 1 => Err(OptimizeError::Texts(format!(
-            "{} picture to calibrate and to compare with; give many, like those that the model will see",
+            "{} picture to {purpose} with; give many, like those that the model will see",
             pictures.len()
         ))
         .into()),
         _ => Ok(spread(pictures.to_vec(), COMPARED)),
     }
+}
+
+/// The pictures that models are compared on: at most 1,000, taken evenly from all of them.
+///
+/// # Errors
+/// [`OptimizeError::Texts`] for fewer than 2.
+pub fn comparable_pictures(pictures: &[Picture]) -> Result<Vec<Picture>> {
+    some(pictures, "compare")
 }
 
 /// Runs a probe of a model on pictures, one at a time, and hands on what each run gives; [`value`] has what it read as well.
@@ -157,43 +168,15 @@ pub(super) async fn compare(
     pictures: &[Picture],
     cancel: &Cancel,
 ) -> Result<(Quality, Speed)> {
-    let pictures = some(pictures)?;
+    let pictures = comparable_pictures(pictures)?;
+    let own = config_of_result(config);
     let mut plain = config.clone();
-    plain.embedding_cache = EmbeddingConfig::default().embedding_cache;
-    let own = config_of_result(&plain);
     plain.model.dtype = None;
-    if output != Output::AsFile {
-        let load = |source, config| {
-            let builder = ImageEmbedder::builder(source).config(config);
-            builder.cancel(cancel.clone()).load()
-        };
-        let (before, after) = (load(original, plain).await?, load(result, own).await?);
-        let embed = |embedder: ImageEmbedder| {
-            let options = EmbedOptions::default().with_cancel(cancel.clone());
-            move |pictures: Vec<Picture>| -> BoxFuture<'static, Result<Vec<Vec<f32>>>> {
-                let vectors = embedder.embed_with(pictures, options.clone());
-                Box::pin(async move { Ok(vectors.await?.into_vecs()) })
-            }
-        };
-        return both(&pictures, embed(before), embed(after)).await;
-    }
-    let load = |source, config| {
-        let builder = ImageClassifier::builder(source).config(config);
-        builder.cancel(cancel.clone()).load()
+    let before = PictureRows::of(original, &plain, output, cancel).await?;
+    let after = PictureRows::of(result, &own, output, cancel).await?;
+    let rows = |model: PictureRows| {
+        let cancel = cancel.clone();
+        move |pictures| model.rows(pictures, &cancel)
     };
-    let (before, after) = (load(original, plain).await?, load(result, own).await?);
-    let classify = |classifier: ImageClassifier| {
-        let options = ClassifyOptions::default()
-            .with_scores(Scores::Logits)
-            .with_cancel(cancel.clone());
-        move |pictures: Vec<Picture>| -> BoxFuture<'static, Result<Vec<Vec<f32>>>> {
-            let said = classifier.classify_with(pictures, options.clone());
-            Box::pin(async move {
-                let said = said.await?;
-                let rows = (0..said.len()).filter_map(|picture| said.scores(picture));
-                Ok(rows.map(<[f32]>::to_vec).collect())
-            })
-        }
-    };
-    both(&pictures, classify(before), classify(after)).await
+    both(&pictures, rows(before), rows(after)).await
 }

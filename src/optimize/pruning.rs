@@ -8,7 +8,7 @@ use isovec_optimize::pruning::{Pruned, Pruning, Unit};
 use super::measure::spread;
 use super::observe::{OBSERVED, moments};
 #[cfg(feature = "image")]
-use super::pictures::some;
+use super::pictures::{CALIBRATE, some};
 use super::report::Speed;
 use super::vectors::{Compared, Samples};
 use super::{OptimizeOptions, Step};
@@ -54,7 +54,8 @@ pub(super) async fn make(
 fn samples(options: &OptimizeOptions, output: Output) -> Result<Samples> {
     #[cfg(feature = "image")]
     if options.has_pictures() {
-        return Ok(Samples::Pictures(some(&options.pictures)?, output));
+        let pictures = some(options.calibrating_pictures(), CALIBRATE)?;
+        return Ok(Samples::Pictures(pictures, output));
     }
     #[cfg(not(feature = "image"))]
     let _ = output;

@@ -255,6 +255,40 @@ fn other_weights_are_stored_in_16_bits_where_that_is_asked_for() {
 }
 
 #[test]
+fn pictures_of_their_own_calibrate_and_others_are_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = |name: &str, source: ModelSource, options: OptimizeOptions| {
+        let place = folder.path().join(name);
+        let report = optimize(source, &place, on(Which::Portable), options).unwrap();
+        (fs::read(place.join("model.onnx")).unwrap(), report.quality)
+    };
+    let prune = || OptimizeOptions::default().with_prune(0.1);
+    let vit = || checkpoint(&pictures::vit());
+    let dynamic = || OptimizeOptions::default().with_int8(Activations::Dynamic);
+    for (name, source, options) in [
+        ("int8", network(), int8(Vec::new())),
+        ("dynamic", vit(), dynamic()),
+        ("pruned", vit(), prune()),
+    ] {
+        let with = |place: &str, compared: Vec<Picture>, own: Vec<Picture>| {
+            let options = options.clone().with_pictures(compared);
+            let options = options.with_calibrate_pictures(own);
+            made(&format!("{name}-{place}"), source.clone(), options)
+        };
+        let of_both = with("both", images(0, 12), Vec::new());
+        let apart = with("apart", images(40, 9), images(0, 12));
+        assert!(of_both.0 == apart.0, "{name}: the same pictures calibrate");
+        let quality = apart.1.unwrap();
+        assert_eq!((quality.texts, of_both.1.unwrap().texts), (9, 12), "{name}");
+        let others = with("others", images(40, 9), Vec::new());
+        assert!(others.0 != apart.0, "{name}: other pictures calibrate");
+        // The figures are of what is compared.
+        let alone = with("alone", Vec::new(), images(0, 12));
+        assert!(alone.0 == apart.0 && alone.1.is_none(), "{name}");
+    }
+}
+
+#[test]
 fn what_cannot_be_done_with_pictures_is_refused_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |source: ModelSource, options: OptimizeOptions, kind: &str, words: &str| {
@@ -290,16 +324,31 @@ fn what_cannot_be_done_with_pictures_is_refused_and_leaves_nothing() {
     );
     refused(
         network(),
+        some().with_calibrate_pictures(images(9, 1)),
+        "Optimize",
+        "1 picture to calibrate",
+    );
+    refused(
+        network(),
+        int8(images(0, 1)).with_calibrate_pictures(images(9, 3)),
+        "Optimize",
+        "1 picture to compare",
+    );
+    refused(
+        network(),
         some().with_texts(texts),
         "Config",
         "one of the two",
     );
+    let own = int8(Vec::new()).with_calibrate_pictures(images(9, 3));
+    refused(network(), own.with_texts(texts), "Config", "one of the two");
     let whole = OptimizeOptions::default().with_pictures(images(0, 3));
-    for options in [
-        whole.clone().with_int4(),
-        whole.clone().with_prune(0.1),
-        whole.with_static(4),
-    ] {
+    let observed = whole.clone().with_calibrate_pictures(images(9, 3));
+    let half = on(Which::Portable).with_dtype(Dtype::F16);
+    let error = optimize(network(), folder.path().join("out"), half, observed).unwrap_err();
+    let (kind, words) = (error.kind(), error.to_string());
+    assert!(kind == "Config" && words.contains("pictures to calibrate with belong"));
+    for options in [whole.clone().with_int4(), whole.with_static(4)] {
         refused(network(), options, "Config", "pictures go with");
     }
     refused(

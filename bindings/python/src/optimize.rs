@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_channel::oneshot;
 use isovec::optimize::budget::{self, Budget};
 use isovec::optimize::{Activations, OptimizeError, OptimizeOptions, Report};
-use isovec::{Cancel, EmbeddingConfig, ModelSource};
+use isovec::{Cancel, EmbeddingConfig, ModelSource, Picture};
 use isovec_insight::budget::{BudgetOptions, BudgetReport};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -15,7 +15,7 @@ use pyo3::types::PyDict;
 use serde_json::Value;
 
 use crate::loading::Asked;
-use crate::{error, json, texts, wait};
+use crate::{error, json, pictures, texts, wait};
 
 /// What was done to a model, and what that changed.
 #[pyclass(frozen, module = "isovec")]
@@ -74,9 +74,9 @@ impl OptimizationReport {
     }
 }
 
-/// Writes a smaller or faster model into a new folder, and reports what that changed on the texts.
+/// Writes a smaller or faster model into a new folder, and reports what that changed on the texts or pictures.
 #[pyfunction]
-#[pyo3(signature = (source, out, *, level=None, passes=Vec::new(), texts=None, calibrate=None, keep_tokens_of=None, static_dimension=None, prune=None, int8=None, smooth=None, int4=false, bits=None, in_f32=Vec::new(), budget=Vec::new(), rounds=None, seconds=None, config=None, progress=None, **words))]
+#[pyo3(signature = (source, out, *, level=None, passes=Vec::new(), texts=None, calibrate=None, images=None, calibrate_images=None, keep_tokens_of=None, static_dimension=None, prune=None, int8=None, smooth=None, int4=false, bits=None, in_f32=Vec::new(), budget=Vec::new(), rounds=None, seconds=None, config=None, progress=None, **words))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn optimize(
     source: &Bound<'_, PyAny>,
@@ -85,6 +85,8 @@ pub(crate) fn optimize(
     passes: Vec<String>,
     texts: Option<&Bound<'_, PyAny>>,
     calibrate: Option<&Bound<'_, PyAny>>,
+    images: Option<&Bound<'_, PyAny>>,
+    calibrate_images: Option<&Bound<'_, PyAny>>,
     keep_tokens_of: Option<&Bound<'_, PyAny>>,
     static_dimension: Option<usize>,
     prune: Option<f64>,
@@ -104,6 +106,8 @@ pub(crate) fn optimize(
     let mut options = OptimizeOptions::default()
         .with_texts(all(texts)?)
         .with_calibrate_with(all(calibrate)?)
+        .with_pictures(opened("images", images)?)
+        .with_calibrate_pictures(opened("calibrate_images", calibrate_images)?)
         .with_in_f32(in_f32);
     if keep_tokens_of.is_some() {
         options = options.with_keep_tokens_of(all(keep_tokens_of)?);
@@ -227,6 +231,11 @@ fn bounds(given: &[String]) -> Result<Budget, String> {
 fn all(given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<String>> {
     let texts = given.map_or(Ok(Vec::new()), texts::read)?;
     Ok(texts.iter().map(|text| text.as_ref().to_owned()).collect())
+}
+
+/// The pictures of an argument.
+fn opened(name: &str, given: Option<&Bound<'_, PyAny>>) -> PyResult<Vec<Picture>> {
+    given.map_or(Ok(Vec::new()), |given| pictures::read_as(name, given))
 }
 
 fn config_error(py: Python<'_>, why: &str) -> PyErr {

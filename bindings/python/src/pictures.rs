@@ -37,11 +37,16 @@ impl ImageEmbedder {
 
 /// Pictures: the paths of files, or their bytes.
 pub(crate) fn read(pictures: &Bound<'_, PyAny>) -> PyResult<Vec<Picture>> {
+    read_as("pictures", pictures)
+}
+
+/// The same of an argument of this name.
+pub(crate) fn read_as(name: &str, pictures: &Bound<'_, PyAny>) -> PyResult<Vec<Picture>> {
     let py = pictures.py();
     if pictures.is_instance_of::<PyString>() || pictures.is_instance_of::<PyBytes>() {
-        return Err(PyTypeError::new_err(
-            "`pictures` is one picture, and a list of them is wanted: put it in brackets",
-        ));
+        return Err(PyTypeError::new_err(format!(
+            "`{name}` is one picture, and a list of them is wanted: put it in brackets"
+        )));
     }
     let read_one = |at, picture: &Bound<'_, PyAny>| match picture.cast::<PyBytes>() {
         Ok(bytes) => Ok(bytes.as_bytes().to_vec().into()),
@@ -50,7 +55,7 @@ pub(crate) fn read(pictures: &Bound<'_, PyAny>) -> PyResult<Vec<Picture>> {
                 .detach(|| Picture::open(path))
                 .map_err(|error| error::of(py, &error)),
             Err(_) => Err(PyTypeError::new_err(format!(
-                "pictures[{at}] is of type {}; it has to be a path, or a file's bytes",
+                "{name}[{at}] is of type {}; it has to be a path, or a file's bytes",
                 picture.get_type().name()?
             ))),
         },

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from conftest import BERT, PORTABLE
-from isovec import ConfigError, Embedder, FileError, IsovecError, optimize
+from conftest import BERT, CLIP, DATA, PORTABLE
+from isovec import ConfigError, Embedder, FileError, ImageClassifier, IsovecError, optimize
+from test_pictures import png
 
 TEXTS = [
     "the cat sat on the mat",
@@ -70,6 +71,72 @@ def test_a_budget_chooses_or_writes_nothing(tmp_path: Path) -> None:
     assert report.written == small.exists() == (told["chosen"] is not None)
     missed = optimize(BERT, none, budget=["size<=1B"], **quick)
     assert not missed.written and not none.exists() and missed.to_dict()["why"]
+
+
+NETWORK = DATA / "tiny-network"
+COLOURS = [(at * 20, 255 - at * 13, at * 37 % 256) for at in range(12)]
+PICTURES = [png(colour) for colour in COLOURS]
+OTHERS = [png((colour[2], colour[0], colour[1])) for colour in COLOURS]
+
+
+def test_a_network_is_calibrated_with_other_pictures(tmp_path: Path, engine: dict[str, Any]) -> None:
+    small, same = tmp_path / "small", tmp_path / "same"
+    # The portable engine of this package computes convolutions in f32 alone.
+    int8 = engine["engine"] == "onnxruntime"
+    how: dict[str, Any] = {"int8": "static"} if int8 else {"prune": 0.05}
+    file = tmp_path / "a picture"
+    file.write_bytes(OTHERS[0])
+    report = optimize(NETWORK, small, images=PICTURES, calibrate_images=[file, *OTHERS[1:]], config=engine, **how)
+    told = report.to_dict()
+    assert told["of_pictures"] and told["quality"]["texts"] == len(PICTURES)
+    assert "pictures a second" in report.to_markdown()
+    assert any(layer["int8"] for layer in told["products"]) == int8
+    before, after = (ImageClassifier(source, config=engine) for source in (NETWORK, small))
+    old, new = (model.scores(PICTURES, scores="logits") for model in (before, after))
+    assert after.labels == before.labels and (old != new).any()
+    cosines = (old * new).sum(axis=1) / ((old**2).sum(axis=1) * (new**2).sum(axis=1)) ** 0.5
+    assert min(cosines) == pytest.approx(told["quality"]["cosine_worst"], abs=1e-4)
+    assert (0.99 if int8 else 0.5) < min(cosines) < 1
+    # It is the pictures to calibrate with that decide, and without them those that are compared.
+    optimize(NETWORK, same, images=OTHERS, config=engine, **how)
+    assert (same / "model.onnx").read_bytes() == (small / "model.onnx").read_bytes()
+
+
+def test_a_budget_over_pictures(tmp_path: Path, engine: dict[str, Any]) -> None:
+    small, none = tmp_path / "small", tmp_path / "none"
+    quick: dict[str, Any] = {"images": PICTURES, "config": engine, "rounds": 6, "seconds": 0.005}
+    network = engine["engine"] == "onnxruntime"
+    model = NETWORK if network else CLIP
+    report = optimize(model, small, budget=["cosine>=0.9", "recall@10>=0.1"], calibrate_images=OTHERS, **quick)
+    told = report.to_dict()
+    assert told["of_pictures"] and told["texts"] == len(PICTURES)
+    tried = {point["candidate"]["technique"]: point["tried"] for point in told["points"]}
+    assert set(tried) == {"f16", "int8", "int8-static", "int8-dynamic"}
+    refused = {technique for technique, what in tried.items() if "refused" in what}
+    # The portable engine of this package computes no products in int8.
+    assert refused == ({"int8-dynamic"} if network else {"int8-static", "int8-dynamic"})
+    assert ("static scales" if network else "engine portable") in tried["int8-dynamic"]["refused"]
+    assert report.written == small.exists() == (told["chosen"] is not None)
+    missed = optimize(model, none, budget=["size<=1B"], **quick)
+    assert not missed.written and not none.exists()
+
+
+def test_what_is_wrong_with_pictures_is_said(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    ask: dict[str, Any] = {"config": PORTABLE, "int8": "static"}
+    with pytest.raises(TypeError, match=r"`images` is one picture.*brackets"):
+        optimize(NETWORK, out, images=PICTURES[0], **ask)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"calibrate_images\[1\] is of type int"):
+        optimize(NETWORK, out, images=PICTURES, calibrate_images=[PICTURES[0], 3], **ask)  # type: ignore[list-item]
+    with pytest.raises(IsovecError, match="1 picture to calibrate"):
+        optimize(NETWORK, out, images=PICTURES[:1], **ask)
+    with pytest.raises(ConfigError, match="one of the two"):
+        optimize(NETWORK, out, images=PICTURES, texts=TEXTS, **ask)
+    with pytest.raises(ConfigError, match="pictures to calibrate with belong"):
+        optimize(NETWORK, out, images=PICTURES, calibrate_images=OTHERS, dtype="f16", config=PORTABLE)
+    with pytest.raises(IsovecError, match="picture 1"):
+        optimize(NETWORK, out, images=[PICTURES[0], b"no picture", PICTURES[2]], **ask)
+    assert not out.exists()
 
 
 def test_what_is_wrong_is_said_and_nothing_is_written(tmp_path: Path) -> None:

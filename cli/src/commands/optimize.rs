@@ -32,11 +32,6 @@ fn make(args: &Optimize) -> Result<()> {
         let wrong = "--rounds and --seconds are of the trials of --budget, which is not there";
         return Err(wrong_usage(args, wrong));
     }
-    #[cfg(feature = "image")]
-    if !args.budget.is_empty() && !args.images.is_empty() {
-        let wrong = "a budget is of models that read texts: leave out --images, or --budget";
-        return Err(wrong_usage(args, wrong));
-    }
     let config = args.model.embedding_config()?;
     let cancel = interrupt::on_ctrl_c()?;
     let field = args.field.as_deref().unwrap_or("text");
@@ -46,10 +41,10 @@ fn make(args: &Optimize) -> Result<()> {
         .with_progress(model::bar())
         .with_cancel(cancel.clone());
     #[cfg(feature = "image")]
-    if !args.images.is_empty() {
-        let paths = pictures::collect(&args.images, None)?;
-        let opened = paths.iter().map(Picture::open);
-        options = options.with_pictures(opened.collect::<isovec::Result<Vec<_>>>()?);
+    {
+        options = options
+            .with_pictures(opened(&args.images)?)
+            .with_calibrate_pictures(opened(&args.calibrate_images)?);
     }
     if !args.keep_tokens_of.is_empty() {
         options = options.with_keep_tokens_of(texts(&args.keep_tokens_of, field)?);
@@ -172,6 +167,18 @@ fn texts(files: &[PathBuf], field: &str) -> Result<Vec<String>> {
         field: field.to_owned(),
     };
     input::open(&named)?.rows.map(|row| Ok(row?.text)).collect()
+}
+
+/// All pictures of files and folders.
+#[cfg(feature = "image")]
+fn opened(paths: &[PathBuf]) -> Result<Vec<Picture>> {
+    // No path is none, and not a folder without pictures.
+    if paths.is_empty() {
+        return Ok(Vec::new());
+    }
+    let paths = pictures::collect(paths, None)?;
+    let opened = paths.iter().map(Picture::open);
+    Ok(opened.collect::<isovec::Result<_>>()?)
 }
 
 /// Writes a report to the file that was named, as its ending asks for it, and to standard output.

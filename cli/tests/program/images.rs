@@ -218,14 +218,14 @@ fn what_cannot_work_says_so() {
 #[test]
 fn a_model_of_pictures_is_made_smaller_with_the_pictures_of_a_folder() {
     let folder = folder();
-    let optimize = |args: &[&str]| {
-        let mut command = isovec(&["optimize", "./model", "--out", "small"]);
+    let optimize = |out: &str, args: &[&str]| {
+        let mut command = isovec(&["optimize", "./model", "--out", out]);
         command.args(["--engine", "portable", "--int8", "static"]);
         command.current_dir(folder.path()).args(args);
         command
     };
     // One of the files is no picture, and is not taken.
-    let report = stdout(&mut optimize(&["--images", "photos"]));
+    let report = stdout(&mut optimize("small", &["--images", "photos"]));
     assert!(report.contains("| int8 | applied: 19 of 19"), "{report}");
     assert!(report.contains("| 0 of 3 |"), "{report}");
     assert!(report.contains("| pictures a second |"), "{report}");
@@ -234,11 +234,60 @@ fn a_model_of_pictures_is_made_smaller_with_the_pictures_of_a_folder() {
         rows(&stdout(&mut embed(&folder, &args)))[0]["embedding"].clone()
     };
     assert_ne!(embed("./small"), embed("./model"));
+    // The same pictures calibrate, and fewer are compared.
+    let file = |name: &str| fs::read(folder.path().join(name).join("model.onnx")).expect("a file");
+    let mut apart = optimize("apart", &["--images", "photos/a"]);
+    apart.args(["--calibrate-images", "photos"]);
+    assert!(stdout(&mut apart).contains("| 0 of 2 |"));
+    assert!(file("apart") == file("small"));
     let said = stderr(
-        &mut optimize(&["--images", "photos", "--texts", "photos/notes.png"]),
+        &mut optimize(
+            "none",
+            &["--images", "photos", "--texts", "photos/notes.png"],
+        ),
         2,
     );
     assert!(said.contains("--texts"), "{said}");
+}
+
+#[test]
+fn a_budget_over_pictures_is_kept_or_nothing_is_written() {
+    let folder = folder();
+    let within = |bound: &str| {
+        let mut command = isovec(&["optimize", "./model", "--out", "small", "--json"]);
+        command.args([
+            "--engine",
+            "portable",
+            "--rounds",
+            "6",
+            "--seconds",
+            "0.001",
+        ]);
+        command.args(["--images", "photos", "--budget", bound]);
+        command.args(["--calibrate-images", "photos/a"]);
+        command.current_dir(folder.path());
+        command
+    };
+    let error = stderr(&mut within("size<=100B"), 4);
+    assert!(error.contains("comes nearest: size is"), "{error}");
+    assert!(!folder.path().join("small").exists());
+
+    let report: Value = serde_json::from_str(&stdout(&mut within("cosine>=0.5"))).expect("JSON");
+    let points = report["points"].as_array().expect("candidates");
+    let names = points
+        .iter()
+        .map(|point| &point["candidate"]["technique"])
+        .collect::<Vec<_>>();
+    assert_eq!(names, ["f16", "int8", "int8-static", "int8-dynamic"]);
+    assert_eq!(
+        (&report["of_pictures"], &report["texts"]),
+        (&json!(true), &json!(3))
+    );
+    let chosen = report["chosen"].as_u64().expect("a choice") as usize;
+    let figures = &points[chosen]["tried"]["measured"]["figures"];
+    assert_eq!(figures["bytes"], report["optimized"]["bytes"]);
+    let args = ["--images", "photos/b.png", "--model", "./small"];
+    assert_eq!(rows(&stdout(&mut embed(&folder, &args))).len(), 1);
 }
 
 fn classify(folder: &TempDir, args: &[&str]) -> assert_cmd::Command {

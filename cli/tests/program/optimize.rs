@@ -325,11 +325,6 @@ fn what_is_wrong_with_a_recipe_is_wrong_usage() {
         let error = wrong(text, flags, 2);
         assert!(error.contains(says), "{text}: {error}");
     }
-    #[cfg(feature = "image")]
-    {
-        let error = wrong("images = \"x.png\"\nbudget = \"size<=1MB\"", &[], 2);
-        assert!(error.contains("leave out --images"), "{error}");
-    }
     // Options that belong to another are refused without a recipe as well.
     for flags in [["--smooth", "0.5"], ["--bits", "5"], ["--in-f32", "one"]] {
         let mut command = isovec(&["optimize", "--out", &out, "--dtype", "f16"]);

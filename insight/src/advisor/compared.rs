@@ -1,28 +1,23 @@
-//! Vectors of the same texts, before and after a change that makes others of them by design.
+//! Vectors of the same texts or pictures, before and after a change that makes others of them by design.
 
+use isovec::Result;
 use isovec::optimize::Quality;
-use isovec::{EmbedOptions, Embedder, Embeddings, Result};
 
+use super::side::Side;
 use super::trial::Trial;
 
-/// Compares the vectors of a candidate with those that the original made of the same texts.
-pub(crate) async fn compared(
-    before: &Embeddings,
-    candidate: &Embedder,
-    texts: &[String],
+/// Compares the rows of a candidate with those that the original made of the same items.
+pub(crate) async fn compared<T>(
+    before: &[f32],
+    candidate: &impl Side<T>,
+    items: &[T],
     trial: &Trial,
 ) -> Result<Quality> {
-    let after = embed(candidate, texts, trial).await?;
-    Ok(Quality::of(before, &after))
+    let after = rows(candidate, items, trial).await?;
+    Ok(Quality::of_values(items.len(), before, &after))
 }
 
-/// The vectors of texts, unless the trial is cancelled.
-pub(crate) async fn embed(
-    embedder: &Embedder,
-    texts: &[String],
-    trial: &Trial,
-) -> Result<Embeddings> {
-    let mut options = EmbedOptions::default();
-    options.cancel.clone_from(&trial.cancel);
-    embedder.embed_with(texts, options).await
+/// The rows of items, unless the trial is cancelled.
+pub(crate) async fn rows<T>(side: &impl Side<T>, items: &[T], trial: &Trial) -> Result<Vec<f32>> {
+    side.rows(items, trial.cancel.as_ref()).await
 }

@@ -33,6 +33,7 @@ mod remake;
 mod report;
 mod rules;
 mod samples;
+mod side;
 mod signed_rank;
 mod suggestion;
 mod trial;
@@ -44,13 +45,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 #[cfg(not(target_arch = "wasm32"))]
-pub(crate) use compared::{compared, embed};
+pub(crate) use compared::{compared, rows};
 pub use context::{AnalysisContext, Part};
 pub use patch::Patch;
 pub use profile::{ProfileSummary, Times};
 pub use remade::{Recipe, Scales, Sizes, VectorQuality};
 pub use report::{FailedRule, NotJudged, OptimizationReport};
 pub use samples::{Ratio, Samples};
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use side::Side;
 pub use suggestion::{
     Category, CodeExample, Difficulty, Evidence, Expected, Impact, Suggestion, VectorChange,
 };

@@ -1,4 +1,4 @@
-//! Two embedders in turns on the same texts: which is faster, by how much, and do they agree?
+//! Two models in turns on the same texts or pictures: which is faster, by how much, and do they agree?
 
 use std::fmt;
 use std::time::Duration;
@@ -6,10 +6,11 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use web_time::Instant;
 
+use super::side::Side;
 use super::signed_rank::interval;
 #[cfg(not(target_arch = "wasm32"))]
 use isovec::optimize::budget::Span;
-use isovec::{EmbedOptions, Embedder, Embeddings, Error, Result};
+use isovec::{Embedder, Error, Result};
 use isovec_engine::cancel::Cancel;
 
 /// Rounds below which an interval of 95 % has no ends.
@@ -136,10 +137,20 @@ impl Trial {
         candidate: &Embedder,
         texts: &[T],
     ) -> Result<TrialReport> {
-        self.check(texts.len())?;
         let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
-        let count = self.texts_of_a_turn(baseline, &texts).await?;
-        let chosen = spread(&texts, count);
+        self.between(baseline, candidate, &texts).await
+    }
+
+    /// The same on texts or on pictures. In the report a text stands for a picture.
+    pub(crate) async fn between<S: Side<T>, T: Clone>(
+        &self,
+        baseline: &S,
+        candidate: &S,
+        items: &[T],
+    ) -> Result<TrialReport> {
+        self.check(items.len())?;
+        let count = self.items_of_a_turn(baseline, items).await?;
+        let chosen = spread(items, count);
         let (distance, compatible) = self.compare(baseline, candidate, &chosen).await?;
         let (mut before, mut after) = (Vec::new(), Vec::new());
         for round in 0..self.rounds {
@@ -195,16 +206,17 @@ impl Trial {
     }
 
     /// The largest distance between the vectors of the two, and whether what one embedded may be searched with the other.
-    async fn compare(
+    async fn compare<S: Side<T>, T: Clone>(
         &self,
-        one: &Embedder,
-        other: &Embedder,
-        texts: &[&str],
+        one: &S,
+        other: &S,
+        items: &[T],
     ) -> Result<(Option<f64>, bool)> {
-        let (_, ours) = self.turn(one, texts).await?;
-        let (_, theirs) = self.turn(other, texts).await?;
-        let differences = ours.fingerprint().differences(theirs.fingerprint());
-        Ok((largest_distance(&ours, &theirs), differences.is_empty()))
+        let (_, ours) = self.turn(one, items).await?;
+        let (_, theirs) = self.turn(other, items).await?;
+        let differences = one.fingerprint().differences(other.fingerprint());
+        let distance = distance_of_rows(&ours, &theirs, items.len());
+        Ok((distance, differences.is_empty()))
     }
 
     /// Whether the two make the same vectors of these texts, as far as the tolerance goes.
@@ -296,40 +308,37 @@ impl Trial {
         }
     }
 
-    /// One turn: its seconds, and the vectors.
-    async fn turn(&self, embedder: &Embedder, texts: &[&str]) -> Result<(f64, Embeddings)> {
-        let mut options = EmbedOptions::default();
-        options.cancel.clone_from(&self.cancel);
-        // Else every turn but the first would find all its vectors kept.
-        embedder.forget_vectors();
+    /// One turn: its seconds, and the rows.
+    async fn turn<T>(&self, side: &impl Side<T>, items: &[T]) -> Result<(f64, Vec<f32>)> {
+        let cancel = self.cancel.as_ref();
+        side.forget();
         let started = Instant::now();
-        let vectors = match self.goal {
-            Goal::Throughput => embedder.embed_with(texts, options).await?,
+        let rows = match self.goal {
+            Goal::Throughput => side.rows(items, cancel).await?,
             Goal::Latency => {
-                let mut all = embedder.empty_set(&options)?;
-                for text in texts {
-                    let one = embedder.embed_with([text], options.clone()).await?;
-                    all.extend(one)?;
+                let mut all = Vec::new();
+                for item in items {
+                    all.extend(side.rows(std::slice::from_ref(item), cancel).await?);
                 }
                 all
             }
         };
-        Ok((started.elapsed().as_secs_f64(), vectors))
+        Ok((started.elapsed().as_secs_f64(), rows))
     }
 
-    /// As many texts as a turn has time for.
-    async fn texts_of_a_turn(&self, embedder: &Embedder, texts: &[&str]) -> Result<usize> {
-        let mut count = texts.len().min(8);
+    /// As many texts or pictures as a turn has time for.
+    async fn items_of_a_turn<T: Clone>(&self, side: &impl Side<T>, items: &[T]) -> Result<usize> {
+        let mut count = items.len().min(8);
         // The first call of all is not like the others.
-        self.turn(embedder, &spread(texts, count)).await?;
+        self.turn(side, &spread(items, count)).await?;
         loop {
-            let (seconds, _) = self.turn(embedder, &spread(texts, count)).await?;
+            let (seconds, _) = self.turn(side, &spread(items, count)).await?;
             let asked = self.turn.as_secs_f64();
-            if seconds >= asked / 2.0 || count == texts.len() {
+            if seconds >= asked / 2.0 || count == items.len() {
                 let fits = count as f64 * asked / seconds.max(1e-9);
-                return Ok((fits as usize).clamp(1, texts.len()));
+                return Ok((fits as usize).clamp(1, items.len()));
             }
-            count = (count * 2).min(texts.len());
+            count = (count * 2).min(items.len());
         }
     }
 }
@@ -430,14 +439,6 @@ fn is_lost(before: &[f64], after: &[f64]) -> bool {
             .all(|(before, after)| after > before)
 }
 
-/// The largest L2 distance of two vectors of the same text.
-fn largest_distance(one: &Embeddings, other: &Embeddings) -> Option<f64> {
-    if one.dim() != other.dim() {
-        return None;
-    }
-    distance_of_rows(one.as_slice(), other.as_slice(), one.len())
-}
-
 /// The largest L2 distance of two rows in the same place. `None`: they are not of one length, or a
 /// value is no number.
 fn distance_of_rows(one: &[f32], other: &[f32], rows: usize) -> Option<f64> {
@@ -460,10 +461,10 @@ fn distance_of_rows(one: &[f32], other: &[f32], rows: usize) -> Option<f64> {
     largest.is_finite().then_some(largest)
 }
 
-/// So many of the texts, from all parts of the list.
-fn spread<'a>(texts: &[&'a str], count: usize) -> Vec<&'a str> {
+/// So many of the items, from all parts of the list.
+fn spread<T: Clone>(items: &[T], count: usize) -> Vec<T> {
     (0..count)
-        .map(|at| texts[at * texts.len() / count])
+        .map(|at| items[at * items.len() / count].clone())
         .collect()
 }
 

@@ -1,6 +1,6 @@
 //! Tests a report's suggestions, one by one.
 
-use super::compared::{compared, embed};
+use super::compared::{compared, rows};
 use super::remade::{Sizes, VectorQuality};
 #[cfg(not(target_arch = "wasm32"))]
 use super::remake;
@@ -8,7 +8,7 @@ use super::report::OptimizationReport;
 use super::suggestion::{Suggestion, VectorChange};
 use super::trial::{Trial, TrialReport};
 use isovec::optimize::comparable_texts;
-use isovec::{Embedder, EmbeddingConfig, Embeddings, ModelSource, Result};
+use isovec::{Embedder, EmbeddingConfig, ModelSource, Result};
 
 impl OptimizationReport {
     /// Tests every suggestion that is a change of the configuration or another model, one at a time, against the embedder of the
@@ -66,7 +66,7 @@ struct Tests<'a> {
     trial: &'a Trial,
     texts: Vec<&'a str>,
     /// The texts that vectors are compared on, and those of the baseline; from the first test on that needs them.
-    before: Option<(Vec<String>, Embeddings)>,
+    before: Option<(Vec<String>, Vec<f32>)>,
 }
 
 type Tried = (TrialReport, Option<VectorQuality>, Option<Sizes>);
@@ -124,7 +124,7 @@ impl Tests<'_> {
             Some(before) => before,
             None => {
                 let texts = self.comparable()?;
-                let vectors = embed(self.baseline, &texts, self.trial).await?;
+                let vectors = rows(self.baseline, &texts, self.trial).await?;
                 (texts, vectors)
             }
         };

@@ -1,4 +1,5 @@
-//! The candidates as an SVG: the time of a text to the right, the cosine of the worst text upwards, and bytes as the area of a disc.
+//! The candidates as an SVG: the time of a text or picture to the right, the cosine of the worst one upwards, and bytes as the area of a
+//! disc.
 
 use std::fmt::Write as _;
 
@@ -50,11 +51,12 @@ pub(super) fn drawn(report: &BudgetReport) -> String {
         (RADIUS * share.sqrt()).clamp(SMALLEST, 2.0 * RADIUS)
     };
     let (bottom, right) = (HEIGHT - BOTTOM, WIDTH - RIGHT);
+    let (one, _) = report.items();
     let mut svg = format!(
         "<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"Time and cosine of the candidates; the table has the numbers\" \
          font-size=\"12\">\n<path d=\"M{LEFT} {TOP}V{bottom}H{right}\" fill=\"none\" class=\"axis\"/>\n\
-         <text x=\"{right}\" y=\"{}\" text-anchor=\"end\">time of a text, ms; a disc's area is its bytes, 0 is the original</text>\n\
-         <text x=\"{LEFT}\" y=\"12\">cosine of the worst text</text>\n",
+         <text x=\"{right}\" y=\"{}\" text-anchor=\"end\">time of a {one}, ms; a disc's area is its bytes, 0 is the original</text>\n\
+         <text x=\"{LEFT}\" y=\"12\">cosine of the worst {one}</text>\n",
         HEIGHT - 6.0
     );
     // Writing into a `String` cannot fail.

@@ -18,8 +18,10 @@ pub struct BudgetReport {
     pub model: String,
     /// What was asked for.
     pub budget: Budget,
-    /// Texts that were compared and timed.
+    /// Texts or pictures that were compared and timed.
     pub texts: usize,
+    /// Whether they were pictures.
+    pub of_pictures: bool,
     /// The original's size and time; `None` where no candidate could be made.
     pub original: Option<Original>,
     /// Every candidate, in the order in which they were tried.
@@ -40,7 +42,7 @@ pub struct BudgetReport {
 pub struct Original {
     /// Bytes of its weights and of the files beside them.
     pub bytes: u64,
-    /// Seconds of a text, in a call of its own.
+    /// Seconds of a text or picture, in a call of its own.
     pub latency: Span,
 }
 
@@ -127,18 +129,32 @@ fn milliseconds(span: Span) -> String {
     format!("{estimate:.3} ms ({low:.3} to {high:.3})")
 }
 
-const COLUMNS: [&str; 8] = [
-    "",
-    "candidate",
-    "cosine, worst text",
-    "recall@10",
-    "bytes",
-    "time of a text",
-    "times as fast",
-    "",
-];
-
 impl BudgetReport {
+    /// What was compared: one, and several of them.
+    pub(super) fn items(&self) -> (&'static str, &'static str) {
+        match self.of_pictures {
+            true => ("picture", "pictures"),
+            false => ("text", "texts"),
+        }
+    }
+
+    fn columns(&self) -> [String; 8] {
+        let (one, _) = self.items();
+        let cosine = format!("cosine, worst {one}");
+        let time = format!("time of a {one}");
+        let names = [
+            "",
+            "candidate",
+            &cosine,
+            "recall@10",
+            "bytes",
+            &time,
+            "times as fast",
+            "",
+        ];
+        names.map(str::to_owned)
+    }
+
     /// The table of candidates, the original first.
     fn table(&self) -> Vec<[String; 8]> {
         let mut rows = Vec::new();
@@ -206,10 +222,11 @@ impl BudgetReport {
     fn asked(&self) -> String {
         let bounds = self.budget.bounds().iter().map(ToString::to_string);
         format!(
-            "Asked for: {}. Measured on {} texts; intervals hold with the confidence of the trials, and a bound of latency is one of the \
+            "Asked for: {}. Measured on {} {}; intervals hold with the confidence of the trials, and a bound of latency is one of the \
              upper end. The front has the candidates that no other beats in cosine, recall, bytes and time.",
             bounds.collect::<Vec<_>>().join(", "),
-            self.texts
+            self.texts,
+            self.items().1
         )
     }
 
@@ -229,7 +246,7 @@ impl BudgetReport {
             // Writing into a `String` cannot fail.
             let _ = writeln!(out, "| {} |", cells.collect::<Vec<_>>().join(" | "));
         };
-        line(&COLUMNS);
+        line(&self.columns().each_ref().map(String::as_str));
         line(&["---"; 8]);
         for row in self.table() {
             line(&row.each_ref().map(String::as_str));
@@ -258,7 +275,7 @@ impl BudgetReport {
                 .map(|cell| format!("<{tag}>{}</{tag}>", escape(cell)));
             let _ = writeln!(out, "<tr>{}</tr>", cells.collect::<String>());
         };
-        line(&COLUMNS, "th");
+        line(&self.columns().each_ref().map(String::as_str), "th");
         for row in self.table() {
             line(&row.each_ref().map(String::as_str), "td");
         }

@@ -3,5 +3,7 @@
 
 mod advisor;
 mod budget;
+#[cfg(feature = "image")]
+mod budget_pictures;
 mod graph;
 mod remake;

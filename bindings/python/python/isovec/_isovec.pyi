@@ -434,6 +434,8 @@ def optimize(
     passes: Sequence[str] = ...,
     texts: Texts | None = None,
     calibrate: Texts | None = None,
+    images: Iterable[Path | bytes] | None = None,
+    calibrate_images: Iterable[Path | bytes] | None = None,
     keep_tokens_of: Texts | None = None,
     static_dimension: int | None = None,
     prune: float | None = None,

@@ -17,7 +17,7 @@ pub use bound::{Bound, Figure};
 pub use front::front;
 pub use search::{Candidate, Point, Technique, Tried, search};
 
-/// What was measured of a model.
+/// What was measured of a model. Where it reads pictures, a text stands for a picture, and of a classifier a vector for its logits.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
     /// The smallest cosine of a text's vectors before and after.

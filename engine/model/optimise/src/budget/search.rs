@@ -19,13 +19,13 @@ pub enum Technique {
     Int8,
     /// Matrices in 4 bits, and others in 16.
     Int4,
-    /// Products of whole numbers, with scales of activations from texts, and other matrices in 16 bits.
+    /// Products of whole numbers, with scales of activations from texts or pictures, and other matrices in 16 bits.
     Int8Static,
     /// The same with scales of activations from each run.
     Int8Dynamic,
     /// The share that was asked for is taken out of columns, heads and layers, and weights are stored in 16 bits.
     Pruned,
-    /// The same share is taken out, and products are of whole numbers with scales of activations from texts.
+    /// The same share is taken out, and products are of whole numbers with scales of activations from texts or pictures.
     PrunedInt8Static,
 }
 
