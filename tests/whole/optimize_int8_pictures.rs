@@ -390,3 +390,20 @@ fn what_cannot_be_done_with_pictures_is_refused_and_leaves_nothing() {
     assert_eq!(error.kind(), "Config", "{error}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
+
+#[test]
+fn weights_in_fewer_bits_are_computed_by_isovec_s_own_kernels() {
+    let folder = tempfile::tempdir().unwrap();
+    let images = images(0, 8);
+    for dtype in [Dtype::F16, Dtype::Int8] {
+        let place = folder.path().join(format!("{dtype}"));
+        let options = OptimizeOptions::default().with_pictures(images.clone());
+        let config = on(Which::Portable).with_dtype(dtype);
+        let report = optimize(network(), &place, config, options).unwrap();
+        assert!(report.quality.unwrap().cosine_worst.unwrap() > 0.999);
+        // No runtime for other models is needed for what was written.
+        let small = classifier(&*place, on(Which::Portable));
+        let provider = small.provider().provider.to_string();
+        assert_ne!(provider, "tract", "{dtype}");
+    }
+}

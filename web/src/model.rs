@@ -11,7 +11,7 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::description::ModelDescription;
 use isovec_engine::onnx::proto::NodeProto;
 use isovec_kernels::Arithmetic;
-#[cfg(feature = "tract")]
+#[cfg(any(feature = "conv", feature = "tract"))]
 use isovec_model::precision::widened;
 
 use crate::compiled::Compiled;
@@ -47,10 +47,13 @@ pub(crate) async fn load(
         Err(CompileError::Engine(error)) => return Err(error),
         Err(other) => other.to_string(),
     };
+    // Kernels of convolutions take f32 weights, as tract's do.
     #[cfg(feature = "conv")]
-    let network = isovec_conv::Executable::compile(bundle, arithmetic, cancel, pacer);
+    let whole = widened(bundle);
     #[cfg(feature = "conv")]
-    let why = match program::load(bundle, network, threads).await {
+    let network = isovec_conv::Executable::compile(&whole, arithmetic, cancel, pacer);
+    #[cfg(feature = "conv")]
+    let why = match program::load(&whole, network, threads).await {
         Ok(program) => return Ok(program),
         Err(isovec_conv::CompileError::Engine(error)) => return Err(error),
         Err(isovec_conv::CompileError::Refused(isovec_conv::Refused::NoConvolution)) => why,
