@@ -578,8 +578,21 @@ fn gelus_are_joined_however_they_are_written() {
         let how = graph(&made).node[1].text("approximate");
         assert_eq!(how, Some(if way > 3 { "tanh" } else { "none" }));
     }
-    // Another root, and a half that is none.
-    let mut net = net();
+    // A half of more axes than the value has gives it more.
+    let mut net = Net::new(5, PICTURE);
+    let x = net.node("Flatten", &["x"], vec![]);
+    let root = net.number(std::f32::consts::SQRT_2);
+    let inner = net.node("Div", &[&x, &root], vec![]);
+    let erf = net.node("Erf", &[&inner], vec![]);
+    let one = net.number(1.0);
+    let sum = net.node("Add", &[&erf, &one], vec![]);
+    let product = net.node("Mul", &[&x, &sum], vec![]);
+    let half = net.numbers(&[1, 1, 1], &[0.5]);
+    let y = net.node("Mul", &[&product, &half], vec![]);
+    let (_, told) = alike(&mut net, &[&y], &[Pass::Gelus], 0.0);
+    assert_eq!(told[0].changes, 0);
+    // A half that is none.
+    let mut net = Net::new(5, PICTURE);
     let x = net.node("Neg", &["x"], vec![]);
     let y = gelu(&mut net, &x, 0);
     let mut other = net.bundle(&[&y]);

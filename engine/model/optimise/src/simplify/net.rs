@@ -241,9 +241,10 @@ impl<'b> Net<'b> {
         }))
     }
 
-    /// The only number of a constant of one float.
+    /// The only number of a constant of one float. One of more axes than one would give a value that has fewer all of its own.
     pub(super) fn float(&self, name: &str) -> Option<f32> {
-        self.value(name)?.float()
+        let value = self.value(name)?;
+        value.float().filter(|_| value.shape.len() <= 1)
     }
 
     /// For a node of this operator of two inputs, of which one is a constant of one float: the other input, and the float.
