@@ -16,6 +16,8 @@ cfg_if! {
         mod web;
         #[cfg(feature = "webgpu")]
         use web::executor;
+        #[cfg(feature = "ocr")]
+        pub(crate) use web::simplified;
         pub(crate) use web::{identities, in_slices, offload, portable, spawn};
 
         /// What users see of it.
@@ -35,6 +37,8 @@ cfg_if! {
         pub mod blocking;
         #[cfg(feature = "webgpu")]
         use native::executor;
+        #[cfg(feature = "ocr")]
+        pub(crate) use native::simplified;
         pub(crate) use native::{cache_dir, identities, in_slices, in_slices_blocking, offload, portable, spawn, wait};
 
         /// What users see of it.

@@ -6,9 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 use futures_channel::oneshot;
 use isovec_engine::EngineError;
+#[cfg(feature = "ocr")]
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::EngineFactory;
 use isovec_engine::panics;
+#[cfg(feature = "ocr")]
+use isovec_optimize::simplify::{Level, Pass, simplify};
 use isovec_web::Portable;
 use isovec_web::executor::Executor;
 use isovec_web::executor::threads::Threads;
@@ -49,6 +53,13 @@ pub(crate) fn identities(config: &EmbeddingConfig) -> Option<PathBuf> {
         _ if cfg!(not(unix)) => None,
         _ => Some(cache_dir()?.join("identities")),
     }
+}
+
+/// The graph without what its exporter left in it: what can be computed once is not computed at each run.
+#[cfg(feature = "ocr")]
+pub(crate) async fn simplified(bundle: ModelBundle, cancel: &Cancel) -> Result<ModelBundle> {
+    let passes: Vec<Pass> = Level::All.passes().collect();
+    Ok(simplify(&bundle, &passes, cancel).await?.0)
 }
 
 /// Runs a long job that may wait for files or the network, on a thread of its own.

@@ -9,7 +9,6 @@ use isovec_engine::fingerprint::Precision;
 use isovec_engine::tensor::{DType, NamedTensor};
 use isovec_image::PixelValues;
 use isovec_ocr::Alphabet;
-use isovec_optimize::simplify::{Level, Pass, simplify};
 
 use super::sizes::{Size, Sizes};
 use crate::backend;
@@ -112,10 +111,8 @@ impl Opened {
         let prepared = backend::offload("reading the model", async move {
             let purpose = Purpose::run(&asked, Output::AsFile);
             let mut prepared = prepare(source, &asked, purpose, &cancel).await?;
-            // Its exporter joins nothing: what can be computed once would be computed for each line.
-            let passes: Vec<Pass> = Level::All.passes().collect();
-            (prepared.bundle, _) = simplify(&prepared.bundle, &passes, &cancel).await?;
-            Ok::<_, Error>(prepared)
+            prepared.bundle = backend::simplified(prepared.bundle, &cancel).await?;
+            Ok(prepared)
         })
         .await?;
         let Prepared { bundle, stored, .. } = prepared;
