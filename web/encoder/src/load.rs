@@ -616,7 +616,14 @@ pub(crate) fn table_form(info: &WeightInfo, weight: &Weight) -> (DType, usize, u
     (dtype, rows, columns)
 }
 
+/// A page maps no files.
+#[cfg(target_arch = "wasm32")]
+fn lent(_: &ModelBundle, _: usize, _: &WeightInfo, _: &Weight) -> Option<StoredTable> {
+    None
+}
+
 /// A table of f32s where a mapped file has it: the largest of a model's weights takes no memory then, and no time to be copied.
+#[cfg(not(target_arch = "wasm32"))]
 fn lent(
     bundle: &ModelBundle,
     index: usize,
@@ -641,8 +648,10 @@ fn lent(
 }
 
 /// Bytes that are known to be f32s in their place.
+#[cfg(not(target_arch = "wasm32"))]
 struct Lent(Bytes);
 
+#[cfg(not(target_arch = "wasm32"))]
 impl AsRef<[f32]> for Lent {
     fn as_ref(&self) -> &[f32] {
         bytemuck::cast_slice(&self.0)

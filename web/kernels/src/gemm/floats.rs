@@ -1,5 +1,6 @@
 //! Values that come one after another.
 
+#[cfg(not(target_arch = "wasm32"))]
 use std::fmt;
 use std::ops::Deref;
 
@@ -19,12 +20,16 @@ enum Held {
         len: usize,
     },
     Own(Vec<f32>),
+    // A page maps no files, and does without the code.
+    #[cfg(not(target_arch = "wasm32"))]
     Lent(Lent),
 }
 
 /// Values that somebody else has.
+#[cfg(not(target_arch = "wasm32"))]
 struct Lent(Box<dyn AsRef<[f32]> + Send + Sync>);
 
+#[cfg(not(target_arch = "wasm32"))]
 impl fmt::Debug for Lent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} values", self.0.as_ref().as_ref().len())
@@ -33,6 +38,7 @@ impl fmt::Debug for Lent {
 
 impl Floats {
     /// Those that somebody else has, a mapped file for example.
+    #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn lent(values: impl AsRef<[f32]> + Send + Sync + 'static) -> Self {
         Self(Held::Lent(Lent(Box::new(values))))
@@ -51,10 +57,12 @@ impl Floats {
 
     /// Takes the next values, for which there has to be room. Values that are lent are copied.
     pub fn extend(&mut self, values: impl ExactSizeIterator<Item = f32>) {
+        #[cfg(not(target_arch = "wasm32"))]
         if let Held::Lent(_) = self.0 {
             self.0 = Held::Own(self.to_vec());
         }
         match &mut self.0 {
+            #[cfg(not(target_arch = "wasm32"))]
             Held::Lent(_) => {}
             Held::Own(own) => own.extend(values),
             Held::Pages { room, len } => {
@@ -76,6 +84,7 @@ impl Deref for Floats {
         match &self.0 {
             Held::Pages { room, len } => &room.as_slice()[..*len],
             Held::Own(own) => own,
+            #[cfg(not(target_arch = "wasm32"))]
             Held::Lent(Lent(values)) => values.as_ref().as_ref(),
         }
     }
