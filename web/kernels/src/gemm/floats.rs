@@ -1,10 +1,9 @@
 //! Values that come one after another.
 
-#[cfg(not(target_arch = "wasm32"))]
-use std::fmt;
 use std::ops::Deref;
 
 use super::buffer::Buffer;
+use super::lent::Lent;
 use super::pages::Pages;
 
 /// Values that come one after another and are then read: in huge pages where the system has them, because a large table takes ten
@@ -20,20 +19,7 @@ enum Held {
         len: usize,
     },
     Own(Vec<f32>),
-    // A page maps no files, and does without the code.
-    #[cfg(not(target_arch = "wasm32"))]
     Lent(Lent),
-}
-
-/// Values that somebody else has.
-#[cfg(not(target_arch = "wasm32"))]
-struct Lent(Box<dyn AsRef<[f32]> + Send + Sync>);
-
-#[cfg(not(target_arch = "wasm32"))]
-impl fmt::Debug for Lent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} values", self.0.as_ref().as_ref().len())
-    }
 }
 
 impl Floats {
@@ -41,7 +27,7 @@ impl Floats {
     #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn lent(values: impl AsRef<[f32]> + Send + Sync + 'static) -> Self {
-        Self(Held::Lent(Lent(Box::new(values))))
+        Self(Held::Lent(Lent::new(values)))
     }
 
     /// None yet, and room for so many.
@@ -57,12 +43,10 @@ impl Floats {
 
     /// Takes the next values, for which there has to be room. Values that are lent are copied.
     pub fn extend(&mut self, values: impl ExactSizeIterator<Item = f32>) {
-        #[cfg(not(target_arch = "wasm32"))]
         if let Held::Lent(_) = self.0 {
             self.0 = Held::Own(self.to_vec());
         }
         match &mut self.0 {
-            #[cfg(not(target_arch = "wasm32"))]
             Held::Lent(_) => {}
             Held::Own(own) => own.extend(values),
             Held::Pages { room, len } => {
@@ -84,8 +68,7 @@ impl Deref for Floats {
         match &self.0 {
             Held::Pages { room, len } => &room.as_slice()[..*len],
             Held::Own(own) => own,
-            #[cfg(not(target_arch = "wasm32"))]
-            Held::Lent(Lent(values)) => values.as_ref().as_ref(),
+            Held::Lent(values) => values.as_ref(),
         }
     }
 }

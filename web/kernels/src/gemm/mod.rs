@@ -13,6 +13,7 @@ mod error;
 mod floats;
 mod int8;
 mod kernel;
+mod lent;
 mod pack;
 mod pages;
 pub(crate) mod simd;
