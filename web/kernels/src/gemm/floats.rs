@@ -19,6 +19,7 @@ enum Held {
         len: usize,
     },
     Own(Vec<f32>),
+    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a page has none"))]
     Lent(Lent),
 }
 
