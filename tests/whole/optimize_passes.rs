@@ -69,13 +69,12 @@ fn spread(file: &[u8]) -> Vec<u8> {
                 let root = add("Sqrt", &[&sum], None);
                 let unit = add("Div", &[&centred, &root], None);
                 let scaled = add("Mul", &[&unit, scale], None);
-                let last = add("Add", &[&scaled, shift], None);
+                add("Add", &[&scaled, shift], None);
                 made.node
                     .last_mut()
                     .unwrap()
                     .output
                     .clone_from(&node.output);
-                let _ = last;
             }
             _ => {
                 // What changes nothing, in the middle of what does.

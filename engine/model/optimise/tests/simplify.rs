@@ -273,6 +273,20 @@ fn extents_that_a_reshape_reads_off_its_input_are_written_down() {
 }
 
 #[test]
+fn a_slice_of_extents_past_the_last_one_has_no_more_of_them() {
+    for (end, changes) in [(4, 1), (9, 0)] {
+        let mut net = net();
+        let shape = net.node("Shape", &["x"], vec![]);
+        let (start, end) = (net.ints(&[0]), net.ints(&[end]));
+        let some = net.node("Slice", &[&shape, &start, &end], vec![]);
+        let asked = net.node("Concat", &[&some], vec![int("axis", 0)]);
+        let y = net.node("Reshape", &["x", &asked], vec![]);
+        let bundle = net.bundle(&[&y]);
+        assert_eq!(simplified(&bundle, &[Pass::Shapes]).1[0].changes, changes);
+    }
+}
+
+#[test]
 fn extents_of_another_place_or_another_value_are_not() {
     let mut net = net();
     let turned = net.node("Transpose", &["x"], vec![ints("perm", &[0, 3, 1, 2])]);

@@ -22,7 +22,7 @@ pub(super) async fn run(net: &mut Net<'_>) -> Result<usize> {
             place = next;
             changes += 1;
         }
-        changes += usize::from(factor_before(net, at));
+        changes += usize::from(factor_before(net, place));
     }
     Ok(changes)
 }

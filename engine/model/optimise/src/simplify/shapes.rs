@@ -70,9 +70,10 @@ fn read_off<'n>(net: &'n Net<'_>, value: &'n str) -> Option<(&'n str, std::ops::
             // The only axis, and every extent.
             let plain = (unset(3) || bound(3) == Some(0)) && (unset(4) || bound(4) == Some(1));
             let (start, end) = (bound(1)?, bound(2)?);
-            // An end past the last extent would need the rank.
-            (plain && start < end && end < 64).then_some(())?;
-            Some((extents_of(net, &node.input[0])?, start..end))
+            let of = extents_of(net, &node.input[0])?;
+            // Past the last extent there is none, whatever the end says.
+            let inside = end == 1 || net.rank(of).is_some_and(|rank| end <= rank);
+            (plain && start < end && inside).then_some((of, start..end))
         }
         _ => None,
     }
