@@ -7,7 +7,7 @@
 //! - [`int4`]: matrices in 4 bits, for the download.
 //! - [`int8`]: products of whole numbers of 8 bits, for ONNX Runtime.
 //! - [`convolutions`]: layers of convolutional networks in whole numbers of 8 bits, for ONNX Runtime.
-//! - [`pruning`]: columns, heads and layers that a model can do without.
+//! - [`pruning`]: columns, heads, channels and layers that a model can do without.
 //! - [`simplify`]: graphs with fewer nodes.
 //! - [`budget`]: a search for a model that keeps bounds of quality, size and time.
 //! - [`history`]: what was done to a model, in its own metadata.
@@ -24,11 +24,12 @@ pub mod history;
 pub mod int4;
 pub mod int8;
 pub mod measure;
-mod passes;
+mod operators;
 pub mod pruning;
 mod rewriting;
 pub mod simplify;
 mod source;
+mod sweeps;
 pub mod vocabulary;
 
 pub use error::{OptimizeError, Result};

@@ -5,7 +5,7 @@ use isovec_engine::bundle::ModelBundle;
 use crate::int4::Moments;
 use crate::int8::probe;
 
-/// Bytes of the moments of a pass, unless one input takes more.
+/// Bytes of the moments of a sweep, unless one input takes more.
 const BYTES: usize = 128 << 20;
 
 /// An input of products.
@@ -14,17 +14,17 @@ pub(crate) struct Input {
     pub(crate) name: String,
     /// Values of its rows.
     pub(crate) width: usize,
-    /// What it is the input of, by the places in the list of whoever made the pass.
+    /// What it is the input of, by the places in the list of whoever made the sweep.
     pub(crate) matrices: Vec<usize>,
 }
 
 /// Some inputs of products, whose moments fit into memory at the same time.
 #[derive(Debug)]
-pub struct Pass {
+pub struct Sweep {
     pub(crate) inputs: Vec<Input>,
 }
 
-impl Pass {
+impl Sweep {
     /// A model that gives these inputs.
     #[must_use]
     pub fn probe(&self, bundle: &ModelBundle) -> ModelBundle {
@@ -47,30 +47,30 @@ impl Pass {
     }
 }
 
-/// Inputs in passes whose moments take at most 128 MB, or which have one input.
-pub(crate) fn in_passes(inputs: &[Input]) -> Vec<Pass> {
+/// Inputs in sweeps whose moments take at most 128 MB, or which have one input.
+pub(crate) fn in_sweeps(inputs: &[Input]) -> Vec<Sweep> {
     within(inputs, BYTES)
 }
 
-fn within(inputs: &[Input], most: usize) -> Vec<Pass> {
-    let mut passes: Vec<Pass> = Vec::new();
+fn within(inputs: &[Input], most: usize) -> Vec<Sweep> {
+    let mut sweeps: Vec<Sweep> = Vec::new();
     let mut taken = 0;
     for input in inputs {
         let bytes = Moments::entries(input.width) * size_of::<f64>();
-        match passes.last_mut().filter(|_| taken + bytes <= most) {
-            Some(pass) => {
+        match sweeps.last_mut().filter(|_| taken + bytes <= most) {
+            Some(sweep) => {
                 taken += bytes;
-                pass.inputs.push(input.clone());
+                sweep.inputs.push(input.clone());
             }
             None => {
                 taken = bytes;
-                passes.push(Pass {
+                sweeps.push(Sweep {
                     inputs: vec![input.clone()],
                 });
             }
         }
     }
-    passes
+    sweeps
 }
 
 #[cfg(test)]
@@ -86,10 +86,10 @@ mod tests {
         });
         // 3 wide takes 6 numbers, and 10 wide 55.
         let told = |most: usize| -> Vec<Vec<usize>> {
-            let passes = within(&inputs, most);
-            let widths = passes
+            let sweeps = within(&inputs, most);
+            let widths = sweeps
                 .iter()
-                .map(|pass| pass.inputs().map(|(_, width)| width).collect());
+                .map(|sweep| sweep.inputs().map(|(_, width)| width).collect());
             widths.collect()
         };
         assert_eq!(told(12 * 8), [vec![3, 3], vec![10], vec![3, 3], vec![3]]);

@@ -140,10 +140,10 @@ fn what_was_seen_of_inputs_rounds_the_matrices_that_they_are_multiplied_with() {
     let original = bundle(1.0);
     let cancel = Cancel::new();
     let mut bits = pollster::block_on(FewBits::of(&original, 4.0, &cancel)).unwrap();
-    let [pass] = <[_; 1]>::try_from(bits.passes()).unwrap();
-    assert_eq!(pass.inputs().collect::<Vec<_>>(), [("x", WIDTH)]);
-    assert_eq!(pass.bytes_per_token(), 4 * WIDTH);
-    let probe = pass.probe(&original);
+    let [sweep] = <[_; 1]>::try_from(bits.sweeps()).unwrap();
+    assert_eq!(sweep.inputs().collect::<Vec<_>>(), [("x", WIDTH)]);
+    assert_eq!(sweep.bytes_per_token(), 4 * WIDTH);
+    let probe = sweep.probe(&original);
     let graph = probe.graph.graph.unwrap();
     let outputs: Vec<&str> = graph
         .output
@@ -162,7 +162,7 @@ fn what_was_seen_of_inputs_rounds_the_matrices_that_they_are_multiplied_with() {
         .collect();
     let mut moments = Moments::new(WIDTH);
     moments.add(&rows).unwrap();
-    pollster::block_on(bits.settle(pass, vec![moments.clone()], &cancel)).unwrap();
+    pollster::block_on(bits.settle(sweep, vec![moments.clone()], &cancel)).unwrap();
     let (made, told) = pollster::block_on(bits.finish(&cancel)).unwrap();
     let seen: Vec<(&str, bool)> = told
         .iter()

@@ -87,15 +87,15 @@ fn columns_and_heads_are_found_in_every_family() {
     assert_eq!(told.collect::<Vec<_>>(), wanted);
 }
 
-/// Moments of inputs that depend on each other, for every input of a pass.
+/// Moments of inputs that depend on each other, for every input of a sweep.
 fn rank(pruning: &mut Pruning<'_>) {
     let mut rng = Rng::new(5);
-    for pass in pruning.passes() {
-        let moments: Vec<Moments> = pass
+    for sweep in pruning.sweeps() {
+        let moments: Vec<Moments> = sweep
             .inputs()
             .map(|(_, width)| seen(width, &mut rng))
             .collect();
-        block_on(pruning.rank(&pass, &moments, &Cancel::new())).unwrap();
+        block_on(pruning.rank(&sweep, &moments, &Cancel::new())).unwrap();
     }
 }
 
@@ -118,12 +118,12 @@ fn pruned(bundle: &ModelBundle, share: f64) -> isovec_optimize::Result<(ModelBun
     pruning.weigh(&changes)?;
     pruning.share(share)?;
     let mut rng = Rng::new(5);
-    for pass in pruning.rest() {
-        let moments: Vec<Moments> = pass
+    for sweep in pruning.rest() {
+        let moments: Vec<Moments> = sweep
             .inputs()
             .map(|(_, width)| seen(width, &mut rng))
             .collect();
-        block_on(pruning.settle(&pass, &moments))?;
+        block_on(pruning.settle(&sweep, &moments))?;
     }
     block_on(pruning.finish())
 }
@@ -228,12 +228,12 @@ fn what_cannot_be_asked_for_is_refused() {
         "{much}"
     );
     let mut pruning = Pruning::of(&original).unwrap();
-    let pass = pruning.passes().remove(0);
-    let none: Vec<Moments> = pass
+    let sweep = pruning.sweeps().remove(0);
+    let none: Vec<Moments> = sweep
         .inputs()
         .map(|(_, width)| Moments::new(width))
         .collect();
-    let unseen = block_on(pruning.rank(&pass, &none, &Cancel::new())).unwrap_err();
+    let unseen = block_on(pruning.rank(&sweep, &none, &Cancel::new())).unwrap_err();
     assert!(unseen.to_string().contains("no text"), "{unseen}");
     assert!(pruning.weigh(&[1.0]).is_err());
     let changes = vec![f64::NAN; pruning.parts()];

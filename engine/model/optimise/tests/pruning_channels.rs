@@ -9,7 +9,7 @@ use isovec_engine::onnx::proto::GraphProto;
 use isovec_model::onnx::builder::{int, ints};
 use isovec_model::precision::floats;
 use isovec_optimize::int4::Moments;
-use isovec_optimize::pruning::{Pass, Pruned, Pruning, Unit};
+use isovec_optimize::pruning::{Pruned, Pruning, Sweep, Unit};
 use isovec_test_models::convolutions::{Net, bottleneck, mobilenet_v2, resnet_50};
 use isovec_test_models::exact::{Array, evaluate};
 use pollster::block_on;
@@ -44,15 +44,15 @@ fn given(bundle: &ModelBundle) -> Vec<f64> {
         .collect()
 }
 
-/// The rows of the inputs of a pass: the channels of each pixel.
-fn observed(bundle: &ModelBundle, pass: &Pass) -> Vec<Moments> {
-    let mut all: Vec<Moments> = pass
+/// The rows of the inputs of a sweep: the channels of each pixel.
+fn observed(bundle: &ModelBundle, sweep: &Sweep) -> Vec<Moments> {
+    let mut all: Vec<Moments> = sweep
         .inputs()
         .map(|(_, width)| Moments::new(width))
         .collect();
     for seed in 0..6 {
         let values = values(bundle, seed);
-        for ((name, width), moments) in pass.inputs().zip(&mut all) {
+        for ((name, width), moments) in sweep.inputs().zip(&mut all) {
             let value = &values[name];
             assert_eq!(value.shape[1], width);
             let pixels = value.values.len() / width;
@@ -66,8 +66,8 @@ fn observed(bundle: &ModelBundle, pass: &Pass) -> Vec<Moments> {
 
 fn pruned(bundle: &ModelBundle, share: f64) -> isovec_optimize::Result<(ModelBundle, Vec<Pruned>)> {
     let mut pruning = Pruning::of(bundle)?;
-    for pass in pruning.passes() {
-        block_on(pruning.rank(&pass, &observed(bundle, &pass), &Cancel::new()))?;
+    for sweep in pruning.sweeps() {
+        block_on(pruning.rank(&sweep, &observed(bundle, &sweep), &Cancel::new()))?;
     }
     let original = given(bundle);
     let mut changes = Vec::new();
@@ -79,8 +79,8 @@ fn pruned(bundle: &ModelBundle, share: f64) -> isovec_optimize::Result<(ModelBun
     }
     pruning.weigh(&changes)?;
     pruning.share(share)?;
-    for pass in pruning.rest() {
-        block_on(pruning.settle(&pass, &observed(bundle, &pass)))?;
+    for sweep in pruning.rest() {
+        block_on(pruning.settle(&sweep, &observed(bundle, &sweep)))?;
     }
     block_on(pruning.finish())
 }

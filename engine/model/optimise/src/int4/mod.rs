@@ -3,7 +3,7 @@
 //! 1. [`FewBits::of`] finds the matrices of products and the tables that are looked up, and gives each 3 to 6 bits (`allocate.rs`).
 //! 2. With texts, [`FewBits::alone`] is the model with one of them in 4 bits; the caller compares its vectors with the original's, and
 //!    hands the differences to [`FewBits::weigh`], which gives the bits anew.
-//! 3. With texts, [`FewBits::passes`] are models that give the inputs of products; the caller runs each on the texts, one at a time,
+//! 3. With texts, [`FewBits::sweeps`] are models that give the inputs of products; the caller runs each on the texts, one at a time,
 //!    and hands what [`Moments`] add to [`FewBits::settle`], which rounds for those inputs (`feedback.rs`).
 //! 4. [`FewBits::finish`] rounds what was not settled, and writes the nodes.
 //!
@@ -40,12 +40,12 @@ use crate::error::{OptimizeError, Result};
 use crate::history;
 use crate::int8::{Products, check};
 use crate::measure::{check_changes, sqnr};
-use crate::passes::{Input, in_passes};
 use crate::source::{Form, Reformed};
+use crate::sweeps::{Input, in_sweeps};
 
 pub use self::feedback::quantize_for;
 pub use self::moments::Moments;
-pub use crate::passes::Pass;
+pub use crate::sweeps::Sweep;
 
 /// Matrices of fewer bytes stay as they are.
 const LEAST: usize = 4096;
@@ -275,22 +275,22 @@ impl<'b> FewBits<'b> {
         Ok(())
     }
 
-    /// The inputs of products in passes over the texts, each with moments of at most 128 MB, or of one input.
-    pub fn passes(&self) -> Vec<Pass> {
-        in_passes(&self.inputs)
+    /// The inputs of products in sweeps over the texts, each with moments of at most 128 MB, or of one input.
+    pub fn sweeps(&self) -> Vec<Sweep> {
+        in_sweeps(&self.inputs)
     }
 
-    /// Rounds the matrices of a pass for the inputs that were seen, `moments` in the order of [`Pass::inputs`].
+    /// Rounds the matrices of a sweep for the inputs that were seen, `moments` in the order of [`Sweep::inputs`].
     ///
     /// # Errors
     /// Those of [`quantize_for`], and of reading weights.
     pub async fn settle(
         &mut self,
-        pass: Pass,
+        sweep: Sweep,
         moments: Vec<Moments>,
         cancel: &Cancel,
     ) -> Result<()> {
-        for (input, moments) in pass.inputs.iter().zip(moments) {
+        for (input, moments) in sweep.inputs.iter().zip(moments) {
             for &place in &input.matrices {
                 cancel.check().map_err(OptimizeError::from)?;
                 let matrix = &mut self.matrices[place];

@@ -10,36 +10,16 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::graph::Graph;
 use super::region::{Cut, Region, Unit};
+use crate::operators::{goes_alone, goes_in_pairs};
 
-/// Operators of one value that compute each channel by itself, whatever is at other inputs.
-const BY_CHANNEL: [&str; 23] = [
-    "Abs",
+/// Operators that compute each channel by itself, beside those that go value by value.
+const BY_CHANNEL: [&str; 5] = [
     "AveragePool",
-    "Clip",
     "Dropout",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Flatten",
-    "Gelu",
     "GlobalAveragePool",
     "GlobalMaxPool",
-    "HardSigmoid",
-    "HardSwish",
-    "Identity",
-    "LeakyRelu",
     "MaxPool",
-    "Mish",
-    "Neg",
-    "Relu",
-    "Selu",
-    "Sigmoid",
-    "Softplus",
-    "Tanh",
 ];
-
-/// Operators of two values.
-const PAIRS: [&str; 4] = ["Add", "Div", "Mul", "Sub"];
 
 /// Operators that leave one pixel.
 const SQUEEZES: [&str; 3] = ["GlobalAveragePool", "GlobalMaxPool", "ReduceMean"];
@@ -220,8 +200,10 @@ impl Walk<'_, '_> {
                 (over && node.int("keepdims").unwrap_or(1) == 1).then_some(())?;
                 values.push(node.input[0].clone());
             }
-            _ if BY_CHANNEL.contains(&operator) => values.push(node.input[0].clone()),
-            _ if PAIRS.contains(&operator) => {
+            _ if goes_alone(operator) || BY_CHANNEL.contains(&operator) => {
+                values.push(node.input[0].clone())
+            }
+            _ if goes_in_pairs(operator) => {
                 for (place, name) in node.input.iter().enumerate() {
                     match graph.constant(name) {
                         None => values.push(name.clone()),

@@ -4,12 +4,12 @@
 //!
 //! 1. [`Pruning::of`] finds what can be taken out: columns of feed-forward layers, heads of attention, and, where a sum carries a value
 //!    past them, such a layer as a whole (`region.rs`); channels between convolutions (`channels.rs`).
-//! 2. [`Pruning::passes`] are models that give the inputs of the last product of each; the caller runs each on texts, one at a time, and
+//! 2. [`Pruning::sweeps`] are models that give the inputs of the last product of each; the caller runs each on texts, one at a time, and
 //!    hands what [`Moments`] add to [`Pruning::rank`], which puts the units in an order (`removal.rs`).
 //! 3. [`Pruning::alone`] is the model with one change; the caller compares its vectors with the original's, and hands the differences to
 //!    [`Pruning::weigh`].
 //! 4. [`Pruning::share`] says how much each gives for so many bytes (`share.rs`).
-//! 5. [`Pruning::rest`] are the passes of those that give units; [`Pruning::settle`] fits what is left of their matrices, and
+//! 5. [`Pruning::rest`] are the sweeps of those that give units; [`Pruning::settle`] fits what is left of their matrices, and
 //!    [`Pruning::finish`] writes the model (`cut.rs`).
 
 mod channels;
@@ -35,10 +35,10 @@ use crate::history;
 use crate::int4::Moments;
 use crate::int8::check;
 use crate::measure::check_changes;
-use crate::passes::{Input, in_passes};
+use crate::sweeps::{Input, in_sweeps};
 
 pub use self::region::Unit;
-pub use crate::passes::Pass;
+pub use crate::sweeps::Sweep;
 
 /// Columns go in such numbers where there are enough: kernels compute as many at a time.
 const TOGETHER: usize = 16;
@@ -131,12 +131,12 @@ impl<'b> Pruning<'b> {
             .collect()
     }
 
-    /// The inputs of the last products in passes over the texts, each with moments of at most 128 MB, or of one input.
-    pub fn passes(&self) -> Vec<Pass> {
-        self.pass(|_| true)
+    /// The inputs of the last products in sweeps over the texts, each with moments of at most 128 MB, or of one input.
+    pub fn sweeps(&self) -> Vec<Sweep> {
+        self.sweep(|_| true)
     }
 
-    fn pass(&self, takes: impl Fn(&Plan) -> bool) -> Vec<Pass> {
+    fn sweep(&self, takes: impl Fn(&Plan) -> bool) -> Vec<Sweep> {
         let taken = self
             .plans
             .iter()
@@ -147,15 +147,20 @@ impl<'b> Pruning<'b> {
             width: plan.region.units * plan.region.size,
             matrices: vec![at],
         });
-        in_passes(&inputs.collect::<Vec<_>>())
+        in_sweeps(&inputs.collect::<Vec<_>>())
     }
 
-    /// Puts the units of a pass in the order in which they go, by the inputs that were seen, `moments` in the order of [`Pass::inputs`].
+    /// Puts the units of a sweep in the order in which they go, by the inputs that were seen, `moments` in the order of [`Sweep::inputs`].
     ///
     /// # Errors
     /// [`OptimizeError::Texts`] where nothing was seen; [`OptimizeError::NotFinite`]; those of reading weights.
-    pub async fn rank(&mut self, pass: &Pass, moments: &[Moments], cancel: &Cancel) -> Result<()> {
-        for (at, moments) in seen(pass, moments)? {
+    pub async fn rank(
+        &mut self,
+        sweep: &Sweep,
+        moments: &[Moments],
+        cancel: &Cancel,
+    ) -> Result<()> {
+        for (at, moments) in seen(sweep, moments)? {
             let matrix = self.matrix(at).await?;
             let plan = &mut self.plans[at];
             let (units, size) = (plan.region.units, plan.region.size);
@@ -257,17 +262,17 @@ impl<'b> Pruning<'b> {
         Ok(())
     }
 
-    /// The passes of regions that lose units.
-    pub fn rest(&self) -> Vec<Pass> {
-        self.pass(|plan| matches!(plan.given, Given::Units(1..)))
+    /// The sweeps of regions that lose units.
+    pub fn rest(&self) -> Vec<Sweep> {
+        self.sweep(|plan| matches!(plan.given, Given::Units(1..)))
     }
 
-    /// Fits what is left of the matrices of a pass to the inputs that were seen, `moments` in the order of [`Pass::inputs`].
+    /// Fits what is left of the matrices of a sweep to the inputs that were seen, `moments` in the order of [`Sweep::inputs`].
     ///
     /// # Errors
     /// [`OptimizeError::Texts`] where nothing was seen; those of reading weights.
-    pub async fn settle(&mut self, pass: &Pass, moments: &[Moments]) -> Result<()> {
-        for (at, moments) in seen(pass, moments)? {
+    pub async fn settle(&mut self, sweep: &Sweep, moments: &[Moments]) -> Result<()> {
+        for (at, moments) in seen(sweep, moments)? {
             let matrix = self.matrix(at).await?;
             let plan = &mut self.plans[at];
             let kept = plan.places(plan.gone());
@@ -310,14 +315,14 @@ impl<'b> Pruning<'b> {
     }
 }
 
-/// The regions of a pass, each with what its input was seen to be.
-fn seen<'a>(pass: &'a Pass, moments: &'a [Moments]) -> Result<Vec<(usize, &'a Moments)>> {
-    if moments.len() != pass.inputs.len() || moments.iter().any(|moments| moments.rows() == 0) {
+/// The regions of a sweep, each with what its input was seen to be.
+fn seen<'a>(sweep: &'a Sweep, moments: &'a [Moments]) -> Result<Vec<(usize, &'a Moments)>> {
+    if moments.len() != sweep.inputs.len() || moments.iter().any(|moments| moments.rows() == 0) {
         return Err(OptimizeError::Texts(
             "there is no text or picture to prune with; give some like those that the model will see".into(),
         ));
     }
-    let inputs = pass.inputs.iter().zip(moments);
+    let inputs = sweep.inputs.iter().zip(moments);
     let all =
         inputs.flat_map(|(input, moments)| input.matrices.iter().map(move |&at| (at, moments)));
     Ok(all.collect())

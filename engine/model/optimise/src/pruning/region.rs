@@ -11,6 +11,7 @@ use isovec_engine::onnx::proto::NodeProto;
 use serde::Serialize;
 
 use super::graph::Graph;
+use crate::operators::{goes_alone, goes_in_pairs};
 
 /// What is taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -130,38 +131,8 @@ struct Mark {
     per: usize,
 }
 
-/// Operators that compute each value of its own, of one value or of several that are broadcast.
-const BY_VALUE: &[&str] = &[
-    "Abs",
-    "Add",
-    "Cast",
-    "Clip",
-    "Div",
-    "Dropout",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "Identity",
-    "LeakyRelu",
-    "Max",
-    "Min",
-    "Mish",
-    "Mul",
-    "Neg",
-    "Pow",
-    "Relu",
-    "Selu",
-    "Sigmoid",
-    "Softplus",
-    "Softsign",
-    "Sqrt",
-    "Sub",
-    "Tanh",
-    "Where",
-];
+/// Operators that compute each value of its own of several that are broadcast, beside those that do so of one or two.
+const BY_VALUE: [&str; 5] = ["Dropout", "Max", "Min", "Pow", "Where"];
 
 /// The regions of a graph, in the order of their last products.
 pub(super) fn regions(graph: &Graph<'_>) -> Vec<Region> {
@@ -436,7 +407,13 @@ impl Walk<'_, '_> {
                 }
                 self.all(values, mark)
             }
-            operator if BY_VALUE.contains(&operator) => self.by_value(at),
+            operator
+                if goes_alone(operator)
+                    || goes_in_pairs(operator)
+                    || BY_VALUE.contains(&operator) =>
+            {
+                self.by_value(at)
+            }
             _ => None,
         }
     }

@@ -5,37 +5,14 @@ use isovec_model::onnx::builder::ints;
 
 use super::evaluate::order;
 use super::net::Net;
-
-/// Operators of one value that go value by value.
-const ALONE: [&str; 17] = [
-    "Abs",
-    "Cast",
-    "Clip",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Gelu",
-    "HardSigmoid",
-    "HardSwish",
-    "LeakyRelu",
-    "Log",
-    "Neg",
-    "Relu",
-    "Sigmoid",
-    "Softplus",
-    "Sqrt",
-    "Tanh",
-];
-
-/// Operators of two values.
-const PAIRS: [&str; 4] = ["Add", "Div", "Mul", "Sub"];
+use crate::operators::{goes_alone, goes_in_pairs};
 
 pub(super) fn run(net: &mut Net<'_>) -> usize {
     let mut changes = 0;
     for at in 0..net.nodes().len() {
         if net.operator(at) == "Transpose" {
             changes += usize::from(joined(net, at) || moved(net, at));
-        } else if PAIRS.contains(&net.operator(at)) {
+        } else if goes_in_pairs(net.operator(at)) {
             changes += usize::from(behind_both(net, at));
         }
     }
@@ -124,7 +101,7 @@ fn by_value(net: &Net<'_>, value: &str) -> Option<(usize, usize)> {
     // A number with more axes than the value would give it more.
     let mut others =
         others.map(|(_, name)| net.value(name).is_some_and(|value| value.shape.is_empty()));
-    let known = ALONE.contains(&operator) || PAIRS.contains(&operator);
+    let known = goes_alone(operator) || goes_in_pairs(operator);
     (known && others.all(|scalar| scalar)).then_some((reader, input))
 }
 

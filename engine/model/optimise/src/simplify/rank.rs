@@ -1,45 +1,29 @@
 //! How many axes a value has, where the graph says so.
 
 use super::net::Net;
+use crate::operators::{goes_alone, goes_in_pairs};
 
 /// Nodes that are looked through at most.
 const FAR: usize = 64;
 
-/// Operators whose output has the axes of their first input.
-const LIKE_FIRST: [&str; 34] = [
+/// Operators whose output has the axes of their first input, beside those that go value by value.
+const LIKE_FIRST: [&str; 17] = [
     "AveragePool",
     "BatchNormalization",
-    "Cast",
-    "Clip",
     "Concat",
     "Conv",
     "ConvTranspose",
     "CumSum",
-    "Elu",
-    "Erf",
-    "Exp",
-    "Gelu",
     "GlobalAveragePool",
     "GlobalMaxPool",
-    "HardSigmoid",
-    "HardSwish",
-    "Identity",
     "InstanceNormalization",
     "LayerNormalization",
-    "LeakyRelu",
-    "Log",
     "LogSoftmax",
     "MaxPool",
-    "Neg",
     "Pad",
-    "Relu",
     "Resize",
-    "Sigmoid",
     "Slice",
     "Softmax",
-    "Softplus",
-    "Sqrt",
-    "Tanh",
     "Tile",
 ];
 
@@ -66,10 +50,11 @@ impl Net<'_> {
             "Reshape" => Some(self.value(node.input.get(1)?)?.numbers.len()),
             "Unsqueeze" => Some(of(0)? + axes(1)?),
             "Squeeze" => of(0)?.checked_sub(axes(1)?),
-            "Add" | "Sub" | "Mul" | "Div" | "Pow" => Some(of(0)?.max(of(1)?)),
+            "Pow" => Some(of(0)?.max(of(1)?)),
+            operator if goes_in_pairs(operator) => Some(of(0)?.max(of(1)?)),
             // One axis is no matrix.
             "MatMul" => Some(of(0)?.max(of(1)?)).filter(|&rank| rank > 1),
-            operator if LIKE_FIRST.contains(&operator) => of(0),
+            operator if goes_alone(operator) || LIKE_FIRST.contains(&operator) => of(0),
             operator
                 if operator.starts_with("Reduce") && node.int("keepdims").unwrap_or(1) != 0 =>
             {
