@@ -8,7 +8,8 @@ use isovec_optimize::int8::check;
 
 use super::measure::spread;
 use super::observe::{OBSERVED, moments};
-use super::vectors::{Compared, Samples};
+use super::samples::Samples;
+use super::vectors::Compared;
 use super::{OptimizeOptions, Step};
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
@@ -30,9 +31,9 @@ pub(super) async fn make(
         let samples = Samples::Texts(spread(texts.to_vec(), OBSERVED));
         let changes = changes(&bits, bundle, config, &samples, cancel).await?;
         bits.weigh(&changes)?;
-        for pass in bits.passes() {
-            let moments = moments(bundle, &pass, config, &samples, cancel).await?;
-            bits.settle(pass, moments, cancel).await?;
+        for sweep in bits.sweeps() {
+            let moments = moments(bundle, &sweep, config, &samples, cancel).await?;
+            bits.settle(sweep, moments, cancel).await?;
         }
     }
     Ok(bits.finish(cancel).await?)

@@ -18,6 +18,7 @@ mod picture_rows;
 mod pictures;
 mod pruning;
 mod report;
+mod samples;
 mod tokens;
 mod vectors;
 

@@ -10,14 +10,14 @@ use isovec_engine::engine::{Batch, RunOutput};
 use isovec_engine::tensor::Tensor;
 use isovec_model::convert::adapters;
 use isovec_optimize::OptimizeError;
-use isovec_optimize::int4::{Moments, Pass};
+use isovec_optimize::int4::{Moments, Sweep};
 use isovec_tokenize::Limits;
 
 #[cfg(feature = "image")]
 use super::measure::spread;
 #[cfg(feature = "image")]
 use super::pictures;
-use super::vectors::Samples;
+use super::samples::Samples;
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
 use crate::fallback::Engines;
@@ -46,20 +46,20 @@ const PICTURES: usize = 256;
 #[cfg(feature = "image")]
 const PIXELS: usize = 64;
 
-/// What the inputs of a pass have in common over texts or pictures.
+/// What the inputs of a sweep have in common over texts or pictures.
 pub(super) async fn moments(
     bundle: &ModelBundle,
-    pass: &Pass,
+    sweep: &Sweep,
     config: &EmbeddingConfig,
     samples: &Samples,
     cancel: &Cancel,
 ) -> Result<Vec<Moments>> {
-    let mut moments: Vec<Moments> = pass
+    let mut moments: Vec<Moments> = sweep
         .inputs()
         .map(|(_, width)| Moments::new(width))
         .collect();
     let seen = |run: &RunOutput| {
-        for ((name, _), moments) in pass.inputs().zip(&mut moments) {
+        for ((name, _), moments) in sweep.inputs().zip(&mut moments) {
             match run.output(name) {
                 Some(values) => moments.add(&rows(values)?)?,
                 None => moments.add(&[])?,
@@ -69,13 +69,13 @@ pub(super) async fn moments(
     };
     match samples {
         Samples::Texts(texts) => {
-            let (probe, bytes) = (pass.probe(bundle), pass.bytes_per_token());
+            let (probe, bytes) = (sweep.probe(bundle), sweep.bytes_per_token());
             observe(bundle, &probe, bytes, config, texts, cancel, seen).await?;
         }
         #[cfg(feature = "image")]
         Samples::Pictures(pictures, _) => {
             let some = spread(pictures.clone(), PICTURES);
-            let probe = |bundle: &ModelBundle| pass.probe(bundle);
+            let probe = |bundle: &ModelBundle| sweep.probe(bundle);
             pictures::observe(bundle, probe, config, &some, cancel, seen).await?;
         }
     }

@@ -3,10 +3,9 @@
 use isovec_engine::cancel::Cancel;
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_model::convert::Half;
 
-use super::pictures::asked_output;
-use super::{OptimizeOptions, purpose};
+use super::OptimizeOptions;
+use super::pictures::{asked_output, purpose};
 use crate::backend;
 use crate::classifier::{ClassifyOptions, Scores};
 use crate::config::EmbeddingConfig;
@@ -44,10 +43,8 @@ impl PictureRows {
             .split();
         let (files, settings, asked) = (source.clone(), config.clone(), options.clone());
         let output = backend::offload("opening the model", async move {
-            let mut of_pictures = purpose(Output::Vectors);
-            of_pictures.half = Half::Pictures;
             let cancel = &asked.watch.cancel;
-            let bundle = open(files, &settings, &of_pictures, cancel)?;
+            let bundle = open(files, &settings, &purpose(Output::Vectors), cancel)?;
             frame::input(&bundle)?;
             asked_output(&bundle, &settings, &asked, cancel).await
         });

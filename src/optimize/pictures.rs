@@ -40,6 +40,14 @@ struct Config {
     id2label: BTreeMap<String, serde_json::Value>,
 }
 
+/// What a model of pictures is prepared for.
+pub(super) fn purpose(output: Output) -> Purpose {
+    Purpose {
+        half: Half::Pictures,
+        ..super::purpose(output)
+    }
+}
+
 /// What a model of pictures is to give; `None`: it reads texts.
 ///
 /// # Errors
@@ -70,12 +78,7 @@ pub(super) async fn asked_output(
         // No head is added, so what asks for one is refused as a load of the result would.
         let mut plain = config.clone();
         plain.model.dtype = None;
-        let labels = Purpose {
-            output: Output::Labels,
-            keep: None,
-            half: Half::Pictures,
-        };
-        complete(bundle.clone(), &plain, labels, cancel).await?;
+        complete(bundle.clone(), &plain, purpose(Output::Labels), cancel).await?;
     }
     Ok(Some(output))
 }
@@ -102,15 +105,15 @@ fn output(bundle: &ModelBundle) -> Output {
     }
 }
 
-/// The pictures that a model is observed or compared on: at most 1,000, taken evenly from all of them. `purpose` says which, for the
+/// The pictures that a model is observed or compared on: at most 1,000, taken evenly from all of them. `what_for` says which, for the
 /// error.
 ///
 /// # Errors
 /// [`OptimizeError::Texts`] for fewer than 2.
-pub(super) fn some(pictures: &[Picture], purpose: &str) -> Result<Vec<Picture>> {
+pub(super) fn some(pictures: &[Picture], what_for: &str) -> Result<Vec<Picture>> {
     match pictures.len() {
         0 | 1 => Err(OptimizeError::Texts(format!(
-            "{} picture to {purpose} with; give many, like those that the model will see",
+            "{} picture to {what_for} with; give many, like those that the model will see",
             pictures.len()
         ))
         .into()),

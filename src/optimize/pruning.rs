@@ -10,7 +10,8 @@ use super::observe::{OBSERVED, moments};
 #[cfg(feature = "image")]
 use super::pictures::{CALIBRATE, some};
 use super::report::Speed;
-use super::vectors::{Compared, Samples};
+use super::samples::Samples;
+use super::vectors::Compared;
 use super::{OptimizeOptions, Step};
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
@@ -29,9 +30,9 @@ pub(super) async fn make(
     let bundle = &widened(bundle);
     let mut pruning = Pruning::of(bundle)?;
     let samples = samples(options, output)?;
-    for pass in pruning.passes() {
-        let moments = moments(bundle, &pass, config, &samples, cancel).await?;
-        pruning.rank(&pass, &moments, cancel).await?;
+    for sweep in pruning.sweeps() {
+        let moments = moments(bundle, &sweep, config, &samples, cancel).await?;
+        pruning.rank(&sweep, &moments, cancel).await?;
     }
     let compared = Compared::with(bundle, config, &samples, cancel).await?;
     let mut changes = Vec::with_capacity(pruning.parts());
@@ -43,9 +44,9 @@ pub(super) async fn make(
     }
     pruning.weigh(&changes)?;
     pruning.share(share)?;
-    for pass in pruning.rest() {
-        let moments = moments(bundle, &pass, config, &samples, cancel).await?;
-        pruning.settle(&pass, &moments).await?;
+    for sweep in pruning.rest() {
+        let moments = moments(bundle, &sweep, config, &samples, cancel).await?;
+        pruning.settle(&sweep, &moments).await?;
     }
     Ok(pruning.finish().await?)
 }

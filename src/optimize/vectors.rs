@@ -3,44 +3,18 @@
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::RunOutput;
-#[cfg(feature = "image")]
-use isovec_model::convert::Half;
 
-use super::measure::spread;
 use super::observe::observe;
 #[cfg(feature = "image")]
 use super::pictures;
 use super::purpose;
+use super::samples::Samples;
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
 use crate::model::{Output, complete};
-#[cfg(feature = "image")]
-use crate::pictures::Picture;
 
 /// Texts or pictures whose vectors say how much a change matters: the model runs on them once for each change.
 const WEIGHED: usize = 96;
-
-/// What a model is given.
-#[derive(Clone)]
-pub(super) enum Samples {
-    Texts(Vec<String>),
-    /// And what the model gives of them.
-    #[cfg(feature = "image")]
-    Pictures(Vec<Picture>, Output),
-}
-
-impl Samples {
-    /// Some of them, evenly from all.
-    pub(super) fn spread(&self, most: usize) -> Self {
-        match self {
-            Self::Texts(texts) => Self::Texts(spread(texts.clone(), most)),
-            #[cfg(feature = "image")]
-            Self::Pictures(pictures, output) => {
-                Self::Pictures(spread(pictures.clone(), most), *output)
-            }
-        }
-    }
-}
 
 /// Some of the texts or pictures, and the original's vectors of them.
 pub(super) struct Compared<'a> {
@@ -101,8 +75,7 @@ async fn vectors(
         }
         #[cfg(feature = "image")]
         Samples::Pictures(pictures, output) => {
-            let mut asked = purpose(*output);
-            asked.half = Half::Pictures;
+            let asked = pictures::purpose(*output);
             let whole = complete(bundle, &plain, asked, cancel).await?;
             pictures::observe(&whole.bundle, Clone::clone, config, pictures, cancel, seen).await?;
         }
