@@ -132,9 +132,10 @@
 //! **Few files depend on the target.** `backend.rs` says which engines exist. In other crates they are: `maybe_send`
 //! (what `Send` means), `cores` and `buffers/gauge.rs` (how much memory there is; the pool that asks has the same code
 //! on both targets, and no engine could answer for it) of `isovec-engine`; `lib.rs` of `isovec-hub` (a page has neither
-//! sockets nor a disk); `lib.rs` of `isovec-insight` (a page cannot block); `isovec-tokenize` (the crate `tokenizers`
-//! is native); and `bundle/mapped.rs` of `isovec-model` (which systems take pages back). Cargo's target tables choose
-//! everything else. `isovec-native`, `isovec-web` and `backend/machine/` distinguish processors, systems and devices
+//! sockets nor a disk); `isovec-insight` (a page cannot block, and makes no models); `isovec-tokenize` (the crate
+//! `tokenizers` is native); `bundle/mapped.rs` of `isovec-model` (which systems take pages back); and `gemm/lent.rs` of
+//! `isovec-kernels` (a page maps no files). Cargo's target tables choose everything else. `isovec-native`, `isovec-web`
+//! and `backend/machine/` distinguish processors, systems and devices
 //! within their own target.
 
 // First, because their macros are seen only by what comes after them.

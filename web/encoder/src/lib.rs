@@ -39,6 +39,7 @@ mod facts;
 mod fuse;
 mod gate;
 mod ledger;
+mod lent;
 mod load;
 mod lower;
 mod magnitude;

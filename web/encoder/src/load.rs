@@ -19,6 +19,7 @@ use isovec_kernels::{Index, Lookup, Table, TableValues, embed};
 use crate::constant::Constant;
 use crate::error::Unlowered;
 use crate::ledger::Ledger;
+use crate::lent::lent;
 use crate::lower::weight_constant;
 use crate::node;
 use crate::program::{Program, TakeWeights};
@@ -614,48 +615,6 @@ pub(crate) fn table_form(info: &WeightInfo, weight: &Weight) -> (DType, usize, u
         (*rows, rest.iter().product::<usize>())
     });
     (dtype, rows, columns)
-}
-
-/// A page maps no files.
-#[cfg(target_arch = "wasm32")]
-fn lent(_: &ModelBundle, _: usize, _: &WeightInfo, _: &Weight) -> Option<StoredTable> {
-    None
-}
-
-/// A table of f32s where a mapped file has it: the largest of a model's weights takes no memory then, and no time to be copied.
-#[cfg(not(target_arch = "wasm32"))]
-fn lent(
-    bundle: &ModelBundle,
-    index: usize,
-    info: &WeightInfo,
-    weight: &Weight,
-) -> Option<StoredTable> {
-    let plain =
-        info.dtype == DType::F32 && weight.scale.is_none() && cfg!(target_endian = "little");
-    let bytes = bundle.weights.lent(index).filter(|_| plain)?;
-    let width: usize = weight.shape.get(1..)?.iter().product();
-    let row = width.checked_mul(info.dtype.size())?;
-    let rows = *weight.shape.first()?;
-    let first = weight.first_row.checked_mul(row)?;
-    let end = first.checked_add(rows.checked_mul(row)?)?;
-    if end > bytes.len() {
-        return None;
-    }
-    let bytes = bytes.slice(first..end);
-    // Files that align their tensors to nothing are copied.
-    bytemuck::try_cast_slice::<u8, f32>(&bytes).ok()?;
-    Some(StoredTable::F32(Floats::lent(Lent(bytes))))
-}
-
-/// Bytes that are known to be f32s in their place.
-#[cfg(not(target_arch = "wasm32"))]
-struct Lent(Bytes);
-
-#[cfg(not(target_arch = "wasm32"))]
-impl AsRef<[f32]> for Lent {
-    fn as_ref(&self) -> &[f32] {
-        bytemuck::cast_slice(&self.0)
-    }
 }
 
 /// Rows to look up, taken from a stored table as its bytes come, in the form in which they are

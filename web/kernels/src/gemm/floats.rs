@@ -19,16 +19,14 @@ enum Held {
         len: usize,
     },
     Own(Vec<f32>),
-    #[cfg_attr(target_arch = "wasm32", allow(dead_code, reason = "a page has none"))]
     Lent(Lent),
 }
 
 impl Floats {
-    /// Those that somebody else has, a mapped file for example.
-    #[cfg(not(target_arch = "wasm32"))]
+    /// Those that somebody else has, a mapped file for example; none in a page, which maps no files.
     #[must_use]
-    pub fn lent(values: impl AsRef<[f32]> + Send + Sync + 'static) -> Self {
-        Self(Held::Lent(Lent::new(values)))
+    pub fn lent(values: impl AsRef<[f32]> + Send + Sync + 'static) -> Option<Self> {
+        Lent::new(values).map(Held::Lent).map(Self)
     }
 
     /// None yet, and room for so many.
@@ -109,7 +107,7 @@ mod tests {
                 &self.0
             }
         }
-        let mut lent = Floats::lent(Shared(owner));
+        let mut lent = Floats::lent(Shared(owner)).unwrap();
         assert_eq!((lent.as_ptr(), &lent[..]), (place, &[1.5, -2.0][..]));
         assert_eq!(format!("{lent:?}"), "Floats(Lent(2 values))");
         lent.extend([3.0].into_iter());

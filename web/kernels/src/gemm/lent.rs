@@ -10,6 +10,12 @@ mod in_a_page {
     #[derive(Debug)]
     pub(in super::super) enum Lent {}
 
+    impl Lent {
+        pub(in super::super) fn new(_: impl AsRef<[f32]> + Send + Sync + 'static) -> Option<Self> {
+            None
+        }
+    }
+
     impl AsRef<[f32]> for Lent {
         fn as_ref(&self) -> &[f32] {
             match *self {}
@@ -24,8 +30,10 @@ mod natively {
     pub(in super::super) struct Lent(Box<dyn AsRef<[f32]> + Send + Sync>);
 
     impl Lent {
-        pub(in super::super) fn new(values: impl AsRef<[f32]> + Send + Sync + 'static) -> Self {
-            Self(Box::new(values))
+        pub(in super::super) fn new(
+            values: impl AsRef<[f32]> + Send + Sync + 'static,
+        ) -> Option<Self> {
+            Some(Self(Box::new(values)))
         }
     }
 
