@@ -4,6 +4,7 @@ use std::path::PathBuf;
 #[cfg(any(feature = "serve", feature = "route"))]
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Parser, Subcommand, ValueEnum};
 use isovec::optimize::budget::Bound;
 use isovec::optimize::{Level, Pass};
@@ -674,16 +675,11 @@ pub(crate) struct Optimize {
 
     /// Leave fewer nodes in the graph, by the passes of a level: none, basic (no operator computes other bits), extended (operators are
     /// joined, which rounds differently) or all. Passes are made before all else, and the report says what each saved.
-    #[arg(long, value_name = "LEVEL", conflicts_with = "static_dimension")]
+    #[arg(long, value_name = "LEVEL", value_parser = one_of_levels(), conflicts_with = "static_dimension")]
     pub(crate) level: Option<Level>,
 
-    /// A pass by its name, with --level or without; may be repeated: constants, shapes, identities, duplicates, layer-norms, gelus,
-    /// hard-swishes, convolutions, layout.
-    #[arg(
-        long = "pass",
-        value_name = "PASS",
-        conflicts_with = "static_dimension"
-    )]
+    /// A pass by its name, with --level or without; may be repeated.
+    #[arg(long = "pass", value_name = "PASS", value_parser = one_of_passes(), conflicts_with = "static_dimension")]
     pub(crate) passes: Vec<Pass>,
 
     /// A TOML file with these options, under their names in snake case (keep_tokens_of, static_dimension, int8); an option that is
@@ -783,6 +779,14 @@ pub(crate) struct Optimize {
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+}
+
+fn one_of_levels() -> impl TypedValueParser<Value = Level> {
+    PossibleValuesParser::new(Level::ALL.map(Level::name)).try_map(|name| name.parse())
+}
+
+fn one_of_passes() -> impl TypedValueParser<Value = Pass> {
+    PossibleValuesParser::new(Pass::ALL.map(Pass::name)).try_map(|name| name.parse())
 }
 
 /// Where the scales of activations in int8 come from.
