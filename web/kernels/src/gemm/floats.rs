@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use super::buffer::Buffer;
-use super::lent::Lent;
+use super::lent::{self, Lent};
 use super::pages::Pages;
 
 /// Values that come one after another and are then read: in huge pages where the system has them, because a large table takes ten
@@ -23,6 +23,9 @@ enum Held {
 }
 
 impl Floats {
+    /// Whether [`lent`](Self::lent) gives any: whoever would have to look for values first need not.
+    pub const CAN_BE_LENT: bool = lent::ANY;
+
     /// Those that somebody else has, a mapped file for example; none in a page, which maps no files.
     #[must_use]
     pub fn lent(values: impl AsRef<[f32]> + Send + Sync + 'static) -> Option<Self> {

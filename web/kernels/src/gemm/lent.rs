@@ -1,5 +1,8 @@
 //! Values that somebody else has. A page maps no files: there are none in it, and no code for them.
 
+/// Whether there are any.
+pub(super) const ANY: bool = cfg!(not(target_arch = "wasm32"));
+
 #[cfg(target_arch = "wasm32")]
 pub(super) use in_a_page::Lent;
 #[cfg(not(target_arch = "wasm32"))]
