@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from conftest import BERT, DATA, ROOT, java
+from test_pictures import png
 
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "bindings" / "python" / "README.md"]
 EXAMPLES = [
@@ -22,6 +23,7 @@ EXAMPLES = [
 SMALL = {
     "colbert-ir/colbertv2.0": BERT.with_name("tiny-colbert"),
     "naver/splade-cocondenser-ensembledistil": BERT.with_name("tiny-splade"),
+    "./resnet-50": BERT.with_name("tiny-network"),
 }
 MODEL = os.environ.get("ISOVEC_TEST_MODEL")
 
@@ -57,6 +59,10 @@ def test_an_example_runs(
         networks = os.environ.get("ISOVEC_TEST_OCR") or pytest.skip("PP-OCR's networks are not there")
         example = example.replace('"./pp-ocrv4"', repr(networks))
         shutil.copy(DATA / "pages" / "006.png", tmp_path / "receipt.jpg")
+    if '"photos"' in example:
+        (tmp_path / "photos").mkdir()
+        for at in range(24):
+            (tmp_path / "photos" / f"{at:02}.jpg").write_bytes(png((at * 10, 255 - at * 7, at * 37 % 256)))
     # The real model where set-up brought it.
     model = Path(MODEL) if MODEL and Path(MODEL).is_dir() else BERT
     monkeypatch.chdir(tmp_path)

@@ -244,10 +244,14 @@ async fn messages_may_be_compressed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_health_service_says_whether_the_server_is_ready() {
     let health = "grpc.health.v1.Health/Check";
+    // No text comes through the second one, however long it is waited for.
     let mut unready = options();
     unready.probe_timeout = Duration::from_millis(50);
-    for (config, status) in [(EmbeddingConfig::default(), 1), (waits_for(9), 2)] {
-        let server = Running::with(config, unready.clone()).await;
+    for (config, options, status) in [
+        (EmbeddingConfig::default(), options(), 1),
+        (waits_for(9), unready, 2),
+    ] {
+        let server = Running::with(config, options).await;
         for service in ["", "inference.GRPCInferenceService"] {
             let asked = framed(&field(1, service.as_bytes()));
             let called = call_path(server.address, health, &[], &asked).await;
