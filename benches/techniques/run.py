@@ -1,10 +1,13 @@
-"""Each technique of `isovec optimize` on one model, on both engines: bytes, quality and speed, as its own report has them.
+"""Each technique of `isovec optimize` on one model, on both engines and in a page: bytes, quality, milliseconds and how many times as fast.
 
-    python benches/techniques/run.py MODEL --isovec isovec --texts others.txt --calibrate mine.txt
-    python benches/techniques/run.py MODEL --isovec isovec --images PHOTOS
+    python benches/techniques/run.py MODEL --isovec isovec --texts others.txt --calibrate mine.txt --page
+    python benches/techniques/run.py MODEL --isovec isovec --images PHOTOS --page
+    python benches/techniques/without_vnni.py libonnxruntime.so without-vnni.so
+    python benches/techniques/run.py MODEL --isovec isovec --texts others.txt --engines onnxruntime --ort without-vnni.so
 
-Speeds are those of the report: both models are loaded at the same time and take turns, here with `--threads 1`. The median quotient counts,
-and the least and the greatest stand beside it.
+Quality and speed are those of the report, quality by the first engine: both models are loaded at the same time and take turns, here with
+`--threads 1`. Milliseconds are of a text or picture, many in one call, of the original and of what was made. The median quotient counts, and
+the least and the greatest stand beside it. Those of a page are measured in the same way by page.mjs, which says what it needs.
 """
 
 import argparse
@@ -30,6 +33,14 @@ OF_TEXTS = {
 CALIBRATED = ["--int8", "--prune", "--int4"]
 
 
+PAGE = Path(__file__).parent / "page.mjs"
+
+
+def last_line(errors):
+    lines = [line for line in errors.strip().splitlines() if "XDG" not in line]
+    return (lines or ["it failed"])[-1]
+
+
 def report(asked, options, engine, folder):
     command = [asked.isovec, "optimize", "--model", asked.model, "--out", folder, "--engine", engine, "--threads", "1", "--json", *options]
     if asked.images:
@@ -38,11 +49,34 @@ def report(asked, options, engine, folder):
         command += ["--texts", asked.texts]
         if asked.calibrate and any(option in CALIBRATED for option in options):
             command += ["--calibrate", asked.calibrate]
+    library = {"ORT_DYLIB_PATH": str(asked.ort.resolve())} if asked.ort else {}
+    done = subprocess.run([str(part) for part in command], capture_output=True, text=True, env=os.environ | library)
+    return last_line(done.stderr) if done.returncode else json.loads(done.stdout)
+
+
+def in_page(asked, folder):
+    """The cell of a folder's times in a page."""
+    items = ["--images", asked.images] if asked.images else ["--texts", asked.texts]
+    command = ["node", PAGE, asked.model, folder, "--json", *items]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if done.returncode:
-        lines = [line for line in done.stderr.strip().splitlines() if "XDG" not in line]
-        return (lines or ["it failed"])[-1]
-    return json.loads(done.stdout)
+        return f"failed: {last_line(done.stderr)}"
+    (result,) = json.loads(done.stdout)["results"]
+    if "refused" in result:
+        return f"refused: {result['refused']}"
+    build = "" if result["build"] == result["of"] else f", {result['build']}"
+    return f"{times(result['together'])}{build}"
+
+
+def times(speed):
+    """Of milliseconds: before, after, and how many times as fast."""
+    least, most = speed["between"]
+    return f"{speed['before']:.3g} to {speed['after']:.3g} ms, {speed['times']:.2f} ({least:.2f} to {most:.2f})"
+
+
+def milliseconds(speed):
+    """Those of a report, which has texts a second."""
+    return speed | {"before": 1000 / speed["before"], "after": 1000 / speed["after"]}
 
 
 def shown(value, digits=4):
@@ -57,33 +91,42 @@ def main():
     parser.add_argument("--calibrate", type=Path)
     parser.add_argument("--images", type=Path)
     parser.add_argument("--engines", nargs="+", default=["onnxruntime", "portable"])
+    parser.add_argument("--ort", type=Path, help="ONNX Runtime's library")
+    parser.add_argument("--page", action="store_true", help="in a page as well")
+    parser.add_argument("--only", nargs="*", default=[], help="techniques by their names")
     parser.add_argument("--leave-out", nargs="*", default=[], help="techniques by their names")
     asked = parser.parse_args()
     if bool(asked.texts) == bool(asked.images):
         parser.error("give texts or pictures")
     techniques = OF_ALL | ({} if asked.images else OF_TEXTS)
-    print(f"| {asked.model.name} | files | cosine, worst and mean | recall@10 | times as fast: {', '.join(asked.engines)} |")
-    print("|---|---|---|---|---|")
+    unknown = set(asked.only + asked.leave_out) - set(techniques)
+    if unknown:
+        parser.error(f"no techniques of this model: {', '.join(sorted(unknown))}")
+    places = asked.engines + ["page"] * asked.page
+    print(f"| {asked.model.name} | files | cosine, worst and mean | recall@10 | {' | '.join(places)} |")
+    print("|---|---|---|---|" + "---|" * len(places))
     for name, options in techniques.items():
-        if name in asked.leave_out:
+        if name in asked.leave_out or (asked.only and name not in asked.only):
             continue
-        speeds, told = [], None
+        cells, told, page = [], None, "refused"
         for engine in asked.engines:
             with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR")) as place:
-                made = report(asked, options, engine, Path(place) / "made")
-            if isinstance(made, str):
-                speeds.append(f"refused: {made}")
-                continue
-            told = told or made
-            speed = made["speed"]
-            speeds.append(f"{speed['times']:.2f} ({speed['between'][0]:.2f} to {speed['between'][1]:.2f})")
-        if told is None:
-            print(f"| {name} | | | | {', '.join(speeds)} |", flush=True)
-            continue
-        quality = told["quality"]
-        cosines = ", ".join(filter(None, [shown(quality["cosine_worst"]), shown(quality["cosine_mean"])]))
-        size = told["bytes"] / 1e6
-        print(f"| {name} | {size:.1f} MB | {cosines} | {shown(quality['recall_at_10'], 3)} | {', '.join(speeds)} |", flush=True)
+                folder = Path(place) / "made"
+                made = report(asked, options, engine, folder)
+                if isinstance(made, str):
+                    cells.append(f"refused: {made}")
+                    continue
+                cells.append(times(milliseconds(made["speed"])))
+                if asked.page and told is None:
+                    page = in_page(asked, folder)
+                told = told or made
+        cells += [page] * asked.page
+        size = quality = recall = ""
+        if told is not None:
+            size = f"{told['bytes'] / 1e6:.1f} MB"
+            quality = ", ".join(filter(None, [shown(told["quality"]["cosine_worst"]), shown(told["quality"]["cosine_mean"])]))
+            recall = shown(told["quality"]["recall_at_10"], 3)
+        print(f"| {name} | {size} | {quality} | {recall} | {' | '.join(cells)} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -203,6 +203,8 @@ pub(crate) enum DtypeArg {
     F32,
     /// 16-bit floats: half the bytes.
     F16,
+    /// The upper halves of 32-bit floats: half the bytes, and exact for checkpoints that are published so.
+    Bf16,
     /// 8-bit integers, a scale for every output of a matrix: a quarter of the bytes.
     Int8,
     /// The same bytes, and activations rounded to 8 bits: faster where the processor multiplies bytes.

@@ -113,6 +113,7 @@ impl KnobArgs {
                 DtypeArg::Auto => Dtype::Auto,
                 DtypeArg::F32 => Dtype::F32,
                 DtypeArg::F16 => Dtype::F16,
+                DtypeArg::Bf16 => Dtype::Bf16,
                 DtypeArg::Int8 => Dtype::Int8,
                 DtypeArg::Int8Fast => Dtype::Int8Fast,
                 DtypeArg::Int4 => {

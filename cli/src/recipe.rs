@@ -129,7 +129,7 @@ static KEYS: &[Key] = &[
     },
     Key {
         name: "dtype",
-        takes: "\"auto\", \"f32\", \"f16\", \"int8\" or \"int8-fast\"; 4 bits are int4 = true",
+        takes: "\"auto\", \"f32\", \"f16\", \"bf16\", \"int8\" or \"int8-fast\"; 4 bits are int4 = true",
         set: |args, value, _| match one_of(value)? {
             DtypeArg::Int4 => Err("int4 is a dtype of export alone".into()),
             dtype => absent(&mut args.model.knobs.dtype, dtype),

@@ -16,6 +16,8 @@ pub enum Precision {
     F32,
     /// 16-bit weights or arithmetic.
     F16,
+    /// Weights in bfloat16, the upper half of a 32-bit float.
+    Bf16,
     /// 8-bit weights or arithmetic.
     Int8,
     /// 8-bit weights, and activations rounded to 8 bits by groups of 128.
@@ -29,6 +31,7 @@ impl fmt::Display for Precision {
         f.write_str(match self {
             Self::F32 => "f32",
             Self::F16 => "f16",
+            Self::Bf16 => "bf16",
             Self::Int8 => "int8",
             Self::Int8Fast => "int8-fast",
         })

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
-use half::f16;
+use half::{bf16, f16};
 use smallvec::SmallVec;
 
 use crate::{EngineError, Result};
@@ -15,6 +15,7 @@ use crate::{EngineError, Result};
 pub enum DType {
     F32,
     F16,
+    BF16,
     I64,
     I32,
     U8,
@@ -26,7 +27,7 @@ impl DType {
     pub const fn size(self) -> usize {
         match self {
             Self::F32 | Self::I32 => 4,
-            Self::F16 => 2,
+            Self::F16 | Self::BF16 => 2,
             Self::I64 => 8,
             Self::U8 | Self::I8 => 1,
         }
@@ -38,6 +39,7 @@ impl std::fmt::Display for DType {
         f.write_str(match self {
             Self::F32 => "f32",
             Self::F16 => "f16",
+            Self::BF16 => "bf16",
             Self::I64 => "i64",
             Self::I32 => "i32",
             Self::U8 => "u8",
@@ -55,7 +57,7 @@ pub trait Element: Pod {
 macro_rules! element {
     ($($ty:ty => $dtype:ident),*) => { $(impl Element for $ty { const DTYPE: DType = DType::$dtype; })* };
 }
-element!(f32 => F32, f16 => F16, i64 => I64, i32 => I32, u8 => U8, i8 => I8);
+element!(f32 => F32, f16 => F16, bf16 => BF16, i64 => I64, i32 => I32, u8 => U8, i8 => I8);
 
 /// One cache line; the unit of allocation, which gives every tensor its alignment.
 #[derive(Clone, Copy, Pod, Zeroable)]

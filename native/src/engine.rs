@@ -671,6 +671,7 @@ fn copy(
     let dtype = [
         DType::F32,
         DType::F16,
+        DType::BF16,
         DType::I64,
         DType::I32,
         DType::U8,

@@ -20,6 +20,9 @@ pub enum Dtype {
     F32,
     /// 16-bit floats: half the bytes. Engines compute with them in f32.
     F16,
+    /// The upper halves of 32-bit floats: half the bytes and the same range, with fewer digits than `f16`. Checkpoints that are
+    /// published in bfloat16 stay as they are, bit for bit. Engines compute with them in f32, and hold them so.
+    Bf16,
     /// 8-bit integers with a scale for every output of a matrix: a quarter of the bytes. ONNX
     /// Runtime computes with them in f32, the portable engine in integers, against activations in
     /// 13 to 15 bits.
@@ -39,6 +42,7 @@ impl Dtype {
             Self::Auto => None,
             Self::F32 => Some(Precision::F32),
             Self::F16 => Some(Precision::F16),
+            Self::Bf16 => Some(Precision::Bf16),
             Self::Int8 => Some(Precision::Int8),
             Self::Int8Fast => Some(Precision::Int8Fast),
         }

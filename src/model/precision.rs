@@ -20,8 +20,9 @@ pub(crate) fn coarseness(precision: Precision) -> u8 {
     match precision {
         Precision::F32 => 0,
         Precision::F16 => 1,
-        Precision::Int8Fast => 3,
-        _ => 2,
+        Precision::Bf16 => 2,
+        Precision::Int8Fast => 4,
+        _ => 3,
     }
 }
 
@@ -55,6 +56,7 @@ fn of_weights(bundle: &ModelBundle) -> Precision {
         // Some programs dequantise with plain operators.
         DType::I8 | DType::U8 => Precision::Int8,
         DType::F16 => Precision::F16,
+        DType::BF16 => Precision::Bf16,
         _ => Precision::F32,
     });
     stored

@@ -72,6 +72,7 @@ pub(super) async fn make(
     let counted = counted_tokens(&bundle.origin, tokenizer)?;
     let stored = match stored.and_then(Dtype::precision) {
         Some(Precision::F16) => StaticPrecision::F16,
+        Some(Precision::Bf16) => StaticPrecision::Bf16,
         Some(Precision::Int8 | Precision::Int8Fast) => StaticPrecision::Int8,
         _ => StaticPrecision::F32,
     };
@@ -99,6 +100,7 @@ pub(super) async fn make(
         explained: table.explained,
         precision: match stored {
             StaticPrecision::F16 => Precision::F16,
+            StaticPrecision::Bf16 => Precision::Bf16,
             StaticPrecision::Int8 => Precision::Int8,
             _ => Precision::F32,
         },

@@ -236,7 +236,10 @@ async fn make(
     };
     let few = options.int4 || options.int8.is_some();
     let bundle = match config.model.dtype {
-        Some(Dtype::F16) if few => narrowed(&bundle, Precision::F16, cancel).await?.bundle,
+        Some(dtype) if few && in_halves(dtype) => {
+            let to = dtype.precision().unwrap_or_default();
+            narrowed(&bundle, to, cancel).await?.bundle
+        }
         _ => bundle,
     };
     cancel.check()?;
@@ -367,6 +370,11 @@ impl Made {
     }
 }
 
+/// Whether weights that are in fewer bits already stay beside others in it.
+fn in_halves(dtype: Dtype) -> bool {
+    matches!(dtype, Dtype::F16 | Dtype::Bf16)
+}
+
 /// What can be known before a model is opened.
 fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
     let nothing = options.keep_tokens_of.is_none() && options.static_dimension.is_none();
@@ -390,11 +398,11 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
     if options.int4 && (options.int8.is_some() || options.static_dimension.is_some()) {
         faults.push("matrices in 4 bits go neither with products in int8 nor with a static model: choose one of them");
     }
-    if options.int4 && config.model.dtype.is_some_and(|dtype| dtype != Dtype::F16) {
-        faults.push("matrices in 4 bits would be stored once more by model.dtype: choose one of the two, or f16 for the other weights");
+    if options.int4 && config.model.dtype.is_some_and(|dtype| !in_halves(dtype)) {
+        faults.push("matrices in 4 bits would be stored once more by model.dtype: choose one of the two, or f16 or bf16 for the other weights");
     }
-    if options.int8.is_some() && config.model.dtype.is_some_and(|dtype| dtype != Dtype::F16) {
-        faults.push("products in int8 have their own weights, which model.dtype would store once more: choose one of the two, or f16 for the other weights");
+    if options.int8.is_some() && config.model.dtype.is_some_and(|dtype| !in_halves(dtype)) {
+        faults.push("products in int8 have their own weights, which model.dtype would store once more: choose one of the two, or f16 or bf16 for the other weights");
     }
     if options.smooth.is_some() && options.int8.is_none() {
         faults.push("smoothing belongs to products in int8, which were not asked for");

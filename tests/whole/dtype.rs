@@ -21,13 +21,21 @@ struct Bounds {
     folder: u64,
 }
 
-const BOUNDS: [Bounds; 3] = [
+const BOUNDS: [Bounds; 4] = [
     Bounds {
         dtype: Dtype::F16,
         precision: Precision::F16,
         l2: 5e-3,
         worst: 0.99998,
         mean: 0.99999,
+        folder: 47_000_000,
+    },
+    Bounds {
+        dtype: Dtype::Bf16,
+        precision: Precision::Bf16,
+        l2: 2e-2,
+        worst: 0.9998,
+        mean: 0.9999,
         folder: 47_000_000,
     },
     Bounds {
@@ -120,7 +128,7 @@ fn cosine(a: &[f32], b: &[f64]) -> f64 {
 fn a_small_model_is_the_same_model_in_another_precision() {
     let folder = tempfile::tempdir().unwrap();
     // The tiny model has no product of whole numbers, whose activations could be rounded.
-    for bounds in &BOUNDS[..2] {
+    for bounds in &BOUNDS[..3] {
         let places =
             ["one", "two"].map(|name| folder.path().join(format!("{}-{name}", bounds.dtype)));
         let written = places
@@ -159,6 +167,58 @@ fn a_small_model_is_the_same_model_in_another_precision() {
             assert_eq!(nearest[0][0].index, 0);
         }
     }
+}
+
+/// The tiny model in a folder, each weight rounded to bfloat16.
+fn published_in_bf16(folder: &Path) {
+    let tiny = isovec_test_support::data("tiny-bert");
+    for name in [
+        "config.json",
+        "tokenizer.json",
+        "modules.json",
+        "1_Pooling/config.json",
+    ] {
+        std::fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
+        std::fs::copy(tiny.join(name), folder.join(name)).unwrap();
+    }
+    let mut file = std::fs::read(tiny.join("model.safetensors")).unwrap();
+    let weights = 8 + u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
+    for value in file[weights..].as_chunks_mut::<4>().0 {
+        value[..2].fill(0);
+    }
+    std::fs::write(folder.join("model.safetensors"), file).unwrap();
+}
+
+#[test]
+fn what_is_published_in_bf16_keeps_every_bit_in_half_of_the_bytes() {
+    let folder = tempfile::tempdir().unwrap();
+    let [published, made] = ["published", "made"].map(|name| folder.path().join(name));
+    published_in_bf16(&published);
+    let written = exported(&published.as_path().into(), &made, Dtype::Bf16);
+    let [large, small] = [&published, &made]
+        .map(|folder| {
+            folder.join(["model.safetensors", "model.onnx"][usize::from(folder == &made)])
+        })
+        .map(|file| std::fs::metadata(file).unwrap().len());
+    assert!(small < large * 3 / 4, "{small} of {large}");
+    assert_eq!(written.precision, Precision::Bf16);
+    for which in engines() {
+        let [full, half] = [&published, &made]
+            .map(|folder| load(folder.as_path(), which, EmbeddingConfig::default()));
+        for text in ["a cat", "the end of the world"] {
+            let [full, half] = [&full, &half].map(|model| model.embed_one(text).unwrap());
+            assert_eq!(full, half, "{which:?}");
+        }
+    }
+    // At load as well.
+    let config = |dtype| EmbeddingConfig::default().with_dtype(dtype);
+    let source = ModelSource::from(published.as_path());
+    let [full, half] = [Dtype::F32, Dtype::Bf16].map(|dtype| used(&source, config(dtype)));
+    assert_eq!(
+        (half.0.as_str(), half.1, half.2),
+        ("bf16", true, Precision::Bf16)
+    );
+    assert_eq!(full.3, half.3);
 }
 
 #[test]

@@ -215,7 +215,13 @@ fn what_is_not_in_int8_is_stored_in_16_bits_where_that_is_asked_for() {
     let (full, half) = (folder.path().join("f32"), folder.path().join("f16"));
     let before = optimize(source.clone(), &full, portable(), options()).unwrap();
     let config = portable().with_dtype(Dtype::F16);
-    let after = optimize(source, &half, config, options()).unwrap();
+    let after = optimize(source.clone(), &half, config, options()).unwrap();
+    let config = portable().with_dtype(Dtype::Bf16);
+    let upper = optimize(source, folder.path().join("bf16"), config, options()).unwrap();
+    assert!(
+        upper.bytes.abs_diff(after.bytes) < 1000 && upper.bytes != after.bytes,
+        "{upper:?}"
+    );
     for report in [&before, &after] {
         let left = report.products.iter().filter(|product| !product.int8);
         assert_eq!(

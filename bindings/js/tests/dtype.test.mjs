@@ -11,7 +11,7 @@ const { ISOVEC_TEST_MODEL: checkpoint, ISOVEC_TEST_EXPORTS: exports } = process.
 const skip = checkpoint && exports ? false : "`cargo xtask test npm` says where the models are";
 const HALF = "onnx/model_fp16.onnx";
 /** Of the project's promises (`tests/dtype.rs`): the least cosine to the reference, and its mean. */
-const BOUNDS = { f32: [1 - 1e-6, 1 - 1e-6], f16: [0.99998, 0.99999], int8: [0.99, 0.9985], "int8-fast": [0.99, 0.9985] };
+const BOUNDS = { f32: [1 - 1e-6, 1 - 1e-6], f16: [0.99998, 0.99999], bf16: [0.9998, 0.9999], int8: [0.99, 0.9985], "int8-fast": [0.99, 0.9985] };
 
 let log;
 

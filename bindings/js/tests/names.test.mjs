@@ -97,7 +97,7 @@ test("words for devices and weights are knobs", () => {
   assert.deepEqual(inWords({ device: "cpu", dtype: "fp32" }), { providers: { executionProviders: ["cpu"] }, model: { dtype: "f32" } });
   assert.deepEqual(inWords({ device: "webgpu", dtype: "f16" }), { providers: { executionProviders: ["webgpu", "cpu"] }, model: { dtype: "f16" } });
   assert.deepEqual(inWords({ device: "auto", dtype: "auto" }), { providers: { providerAutoSelection: true }, model: { dtype: "auto" } });
-  assert.deepEqual(["fp16", "q8", "int8", "int8-fast"].map((dtype) => inWords({ dtype }).model.dtype), ["f16", "int8", "int8", "int8-fast"]);
+  assert.deepEqual(["fp16", "bf16", "q8", "int8", "int8-fast"].map((dtype) => inWords({ dtype }).model.dtype), ["f16", "bf16", "int8", "int8", "int8-fast"]);
   const config = { model: { onnxFile: "a.onnx" }, providers: { webgpu: { lowPower: true } } };
   assert.deepEqual(inWords({ device: "webgpu", dtype: "int8", config }), {
     model: { onnxFile: "a.onnx", dtype: "int8" },

@@ -313,6 +313,8 @@ export interface TextConfig {
  *   load.
  * - `f32`: As published.
  * - `f16`: 16-bit floats: half the bytes. Engines compute with them in f32.
+ * - `bf16`: The upper halves of 32-bit floats: half the bytes and the same range, with fewer digits than `f16`. Checkpoints that are
+ *   published in bfloat16 stay as they are, bit for bit. Engines compute with them in f32, and hold them so.
  * - `int8`: 8-bit integers with a scale for every output of a matrix: a quarter of the bytes. ONNX
  *   Runtime computes with them in f32, the portable engine in integers, against activations in
  *   13 to 15 bits.
@@ -321,7 +323,7 @@ export interface TextConfig {
  *   portable engine on the processor computes so, and is chosen where no engine is named; so does ONNX Runtime on
  *   processors that multiply bytes. Others compute as with `int8`, and `effectiveConfig()` says so.
  */
-export type Dtype = "auto" | "f32" | "f16" | "int8" | "int8-fast";
+export type Dtype = "auto" | "f32" | "f16" | "bf16" | "int8" | "int8-fast";
 
 /** Options of CUDA. */
 export interface CudaOptions {

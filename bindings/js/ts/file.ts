@@ -20,7 +20,7 @@ const OPENS = new Map([[PLAIN, "Embeddings.load"], [COMPACT, "CompactEmbeddings.
 /** The longest header that is read: the limit of the format's reference implementation. */
 const MAX_HEADER = 100_000_000;
 const SIMILARITIES: readonly string[] = ["cosine", "dot", "euclidean", "manhattan"];
-const PRECISIONS: readonly string[] = ["f32", "f16", "int8", "int8-fast"];
+const PRECISIONS: readonly string[] = ["f32", "f16", "bf16", "int8", "int8-fast"];
 /** A map, because names out of a file must not find what every object has. */
 const WIDTH: ReadonlyMap<string, number> = new Map([["F32", 4], ["U32", 4], ["U8", 1], ["I8", 1]]);
 const LITTLE = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;

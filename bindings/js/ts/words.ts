@@ -15,6 +15,7 @@ export type Device = "cpu" | "webgpu" | "auto";
  *
  * - `f32`, `fp32`: as they are published.
  * - `f16`, `fp16`: made 16-bit floats at load.
+ * - `bf16`: made the upper halves of 32-bit floats at load.
  * - `int8`, `q8`: made 8-bit integers at load.
  * - `int8-fast`: the same, and activations rounded to 8 bits.
  * - `auto`: the smallest form that is published and as good.
@@ -26,7 +27,7 @@ const PROVIDERS: Readonly<Record<Device, NonNullable<Config["providers"]>>> = {
   webgpu: { executionProviders: ["webgpu", "cpu"] },
   auto: { providerAutoSelection: true },
 };
-const DTYPES: Readonly<Record<DtypeWord, Dtype>> = { auto: "auto", f32: "f32", fp32: "f32", f16: "f16", fp16: "f16", int8: "int8", q8: "int8", "int8-fast": "int8-fast" };
+const DTYPES: Readonly<Record<DtypeWord, Dtype>> = { auto: "auto", f32: "f32", fp32: "f32", f16: "f16", fp16: "f16", bf16: "bf16", int8: "int8", q8: "int8", "int8-fast": "int8-fast" };
 
 /** The configuration with the words in it. Throws `Config` where both say something of the same. */
 export function inWords({ device, dtype, config = {} }: { device?: Device | undefined; dtype?: DtypeWord | undefined; config?: Config | undefined }): Config {

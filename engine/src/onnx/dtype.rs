@@ -8,6 +8,7 @@ impl From<DType> for DataType {
         match dtype {
             DType::F32 => Self::Float,
             DType::F16 => Self::Float16,
+            DType::BF16 => Self::Bfloat16,
             DType::I64 => Self::Int64,
             DType::I32 => Self::Int32,
             DType::U8 => Self::Uint8,
@@ -23,6 +24,7 @@ impl TryFrom<DataType> for DType {
         Ok(match data_type {
             DataType::Float => Self::F32,
             DataType::Float16 => Self::F16,
+            DataType::Bfloat16 => Self::BF16,
             DataType::Int64 => Self::I64,
             DataType::Int32 => Self::I32,
             DataType::Uint8 => Self::U8,

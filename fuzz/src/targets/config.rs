@@ -199,6 +199,7 @@ fn value(input: &mut Unstructured<'_>, depth: usize) -> arbitrary::Result<Value>
             "cls",
             "end",
             "f16",
+            "bf16",
             "int8",
             "",
             "x",

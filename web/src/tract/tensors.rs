@@ -7,16 +7,17 @@ use tract_onnx::tract_core::internal::Datum;
 
 use crate::ENGINE;
 
-/// The runtime's word for an element type.
-pub(crate) fn datum_type(dtype: DType) -> DatumType {
-    match dtype {
+/// The runtime's word for an element type, where it has that.
+pub(crate) fn datum_type(dtype: DType) -> Option<DatumType> {
+    Some(match dtype {
         DType::F32 => DatumType::F32,
         DType::F16 => DatumType::F16,
         DType::I64 => DatumType::I64,
         DType::I32 => DatumType::I32,
         DType::U8 => DatumType::U8,
         DType::I8 => DatumType::I8,
-    }
+        DType::BF16 => return None,
+    })
 }
 
 fn dtype(datum_type: DatumType) -> Option<DType> {
@@ -37,6 +38,8 @@ pub(crate) fn from_bytes(
     shape: &[usize],
     bytes: &[u8],
 ) -> Result<TractTensor, String> {
+    let datum_type =
+        datum_type(dtype).ok_or_else(|| format!("{dtype} is a type that tract does not have"))?;
     let size = shape
         .iter()
         .try_fold(dtype.size(), |size, &extent| size.checked_mul(extent))
@@ -49,7 +52,7 @@ pub(crate) fn from_bytes(
     }
     // Filling a tensor with zeros first took 60 ms of a model's load in a browser.
     // SAFETY: a `DType` is a plain number, for which every pattern of bits is a value.
-    let tensor = unsafe { TractTensor::from_raw_dt(datum_type(dtype), shape, bytes) };
+    let tensor = unsafe { TractTensor::from_raw_dt(datum_type, shape, bytes) };
     tensor.map_err(|error| format!("{error:#}"))
 }
 

@@ -131,7 +131,7 @@ fn packed(workspace: &Workspace, folder: &Path, variables: &[(&str, PathBuf)]) -
 fn exports(workspace: &Workspace) -> Result<PathBuf> {
     let folder = workspace.target.join("exports");
     let program = demo::program(workspace)?;
-    for dtype in ["f32", "f16", "int8", "int8-fast"] {
+    for dtype in ["f32", "f16", "bf16", "int8", "int8-fast"] {
         Run::new(workspace, &program)?
             .args(["export", "--dtype", dtype, "--model"])
             .args([workspace.model()])

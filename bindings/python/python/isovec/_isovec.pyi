@@ -42,7 +42,7 @@ Pairs = Iterable[Union[tuple[str, str], list[str]]]
 ChunkBy = Literal["tokens", "sentences", "markdown"]
 Metric = Literal["cosine", "dot", "euclidean", "manhattan"]
 CompactForm = Literal["int8", "binary"]
-Dtype = Literal["auto", "f32", "f16", "int8", "int8-fast"]
+Dtype = Literal["auto", "f32", "f16", "bf16", "int8", "int8-fast"]
 Device = Literal["auto", "cpu", "gpu"]
 Vectors = NDArray[np.float32]
 

@@ -7,7 +7,7 @@
 //!
 //! | stored | the weight `w` becomes | bytes |
 //! |---|---|---|
-//! | f16 | `w = Cast(half, to = FLOAT)` | half |
+//! | f16, bf16 | `w = Cast(half, to = FLOAT)` | half |
 //! | 2 to 7 bits | see [`BlockTensor`]; a step of `isovec-optimize` | the bits, and 2 bytes for 64 values |
 //! | int8 | `w = DequantizeLinear(ints, scales, axis)`, no zero point, a scale a channel | a quarter, and 4 a channel |
 //!

@@ -15,10 +15,11 @@ use isovec_engine::onnx::proto::{
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::WeightInfo;
 
+use super::bytes as le;
 use super::error::{ratio, squares};
+use super::half::Half;
 use super::int8::{Channels, changes, relative_error, scales};
 use super::source::{Form, Reformed, floats};
-use super::{bytes as le, half};
 use crate::onnx::builder::int;
 
 /// The `metadata_props` key under which a narrowed model states its form: `int8, 1`. The number changes with the
@@ -42,8 +43,11 @@ const MAX_INT8_ERROR: f64 = 0.03;
 /// 65504 or below 6e-5, where f16 ends.
 const MAX_F16_ERROR: f64 = 1e-3;
 
-/// The first operator set whose `DequantizeLinear` has scales along an axis.
-const INT8_OPSET: i64 = 13;
+/// The same for bfloat16: rounding gives 0.0017 at most on average, and more means that values are past what f32 has.
+const MAX_BF16_ERROR: f64 = 4e-3;
+
+/// The first operator set whose `DequantizeLinear` has scales along an axis, and whose `Cast` takes bfloat16.
+const SMALL_OPSET: i64 = 13;
 
 /// A bundle with small weights, and the form of each.
 #[derive(Debug, Clone)]
@@ -66,20 +70,20 @@ pub struct NarrowedWeight {
     pub relative_error: f64,
 }
 
-/// The same model with its large f32 weights stored in f16 or int8; with
+/// The same model with its large f32 weights stored in f16, bfloat16 or int8; with
 /// [`Precision::F32`] as it is. It computes in f32. [`Precision::Int8Fast`] stores as
 /// [`Precision::Int8`] does, and the model
 /// [asks](ModelBundle::rounds_activations) for rounded activations.
 ///
 /// Every weight is read once, one at a time, to measure what storing it small would change:
 /// a matrix that int8 changes by more than 3% is stored in f16, one that f16 changes by more than
-/// 0.1% stays f32. Vectors, and weights below 4 KiB, stay f32. In int8, weights that are not the
+/// 0.1%, or bfloat16 by more than 0.4%, stays f32. Vectors, and weights below 4 KiB, stay f32. In int8, weights that are not the
 /// constant operand of `MatMul`, `Gemm` or a `Gather` along axis 0 are stored in f16. Weights
 /// that are not f32 are left alone. The small form is made when it is read, so a narrowed
 /// bundle takes no more memory than its source.
 ///
 /// # Errors
-/// [`EngineError::UnsupportedModel`] when int8 needs a newer operator set than the model has;
+/// [`EngineError::UnsupportedModel`] when int8 or bfloat16 needs a newer operator set than the model has;
 /// [`EngineError::Weight`] when a weight cannot be read; [`EngineError::Cancelled`].
 pub async fn narrowed(bundle: &ModelBundle, to: Precision, cancel: &Cancel) -> Result<Narrowed> {
     let unchanged = || Narrowed {
@@ -95,15 +99,19 @@ pub async fn narrowed(bundle: &ModelBundle, to: Precision, cancel: &Cancel) -> R
         return Ok(unchanged());
     }
     let is_int8 = matches!(to, Precision::Int8 | Precision::Int8Fast);
-    if is_int8 && opset < INT8_OPSET {
+    if to != Precision::F16 && opset < SMALL_OPSET {
         return Err(EngineError::UnsupportedModel {
             origin: bundle.origin.clone(),
             reason: format!(
-                "it uses operator set {opset}, and int8 weights need at least {INT8_OPSET}"
+                "it uses operator set {opset}, and {to} weights need at least {SMALL_OPSET}"
             ),
             hint: "Store it in f16, or export the model again with a newer operator set".into(),
         });
     }
+    let half = match to {
+        Precision::Bf16 => Half::Bf16,
+        _ => Half::F16,
+    };
     let axes = channel_axes(graph);
     let mut names = Names::of(graph, bundle.weights.weights());
     let mut narrowing = Narrowing::default();
@@ -119,7 +127,7 @@ pub async fn narrowed(bundle: &ModelBundle, to: Precision, cancel: &Cancel) -> R
         let axis = axis.filter(|&&axis| is_int8 && (axis == 0 || info.shape.len() == 2));
         let stored = axis
             .and_then(|&axis| as_int8(&values, info, axis))
-            .or_else(|| as_f16(&values));
+            .or_else(|| as_half(&values, half));
         narrowing.add(index, info, stored, &mut names);
     }
     let Narrowing {
@@ -174,6 +182,7 @@ enum Stored {
         error: f64,
     },
     Half {
+        half: Half,
         error: f64,
     },
 }
@@ -190,12 +199,16 @@ fn as_int8(values: &[f32], info: &WeightInfo, axis: usize) -> Option<Stored> {
     })
 }
 
-fn as_f16(values: &[f32]) -> Option<Stored> {
+fn as_half(values: &[f32], half: Half) -> Option<Stored> {
     let error = ratio(
-        squares(half::changes(values)),
+        squares(half.changes(values)),
         squares(values.iter().copied()),
     );
-    (error <= MAX_F16_ERROR).then_some(Stored::Half { error })
+    let most = match half {
+        Half::F16 => MAX_F16_ERROR,
+        Half::Bf16 => MAX_BF16_ERROR,
+    };
+    (error <= most).then_some(Stored::Half { half, error })
 }
 
 /// Whether a weight is worth storing small. What has only one extent may be a table of counts,
@@ -275,12 +288,20 @@ impl Narrowing {
                 self.keep(index, info);
                 (Precision::F32, 0.0)
             }
-            Some(Stored::Half { error }) => {
-                let half = names.fresh(&info.name, "f16");
+            Some(Stored::Half { half, error }) => {
+                let (dtype, precision) = match half {
+                    Half::F16 => (DType::F16, Precision::F16),
+                    Half::Bf16 => (DType::BF16, Precision::Bf16),
+                };
+                let name = names.fresh(&info.name, &dtype.to_string());
                 let to = int("to", DataType::Float as i64);
-                self.node("Cast", &[&half], info, to);
-                self.form(half, DType::F16, info.shape.clone(), Form::Half(index));
-                (Precision::F16, error)
+                self.node("Cast", &[&name], info, to);
+                let form = Form::Half {
+                    weight: index,
+                    half,
+                };
+                self.form(name, dtype, info.shape.clone(), form);
+                (precision, error)
             }
             Some(Stored::Int8 {
                 axis,

@@ -9,19 +9,20 @@ use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource, Weights};
 
+use super::bytes as le;
+use super::half::Half;
 use super::int8::{Channels, dequantise, quantise};
 use super::planes::{Layout, expanded};
-use super::{bytes as le, half};
 
 /// What is made of one weight of the source, by its index there.
 #[derive(Debug, Clone)]
 pub(super) enum Form {
     /// The weight as it is.
     Same(usize),
-    /// f32 to f16.
-    Half(usize),
-    /// f16 to f32.
-    FromHalf(usize),
+    /// f32 to 16 bits.
+    Half { weight: usize, half: Half },
+    /// 16 bits to f32.
+    FromHalf { weight: usize, half: Half },
     /// f32 to int8.
     Int8 {
         weight: usize,
@@ -72,13 +73,9 @@ impl Reformed {
     async fn make(&self, form: &Form) -> Result<Bytes> {
         match form {
             Form::Same(weight) => self.source.read(*weight).await,
-            Form::Half(weight) => {
-                let values = le::f32s(&self.read(*weight).await?);
-                Ok(le::of_f16s(&half::narrow(&values)))
-            }
-            Form::FromHalf(weight) => {
-                let values = le::f16s(&self.read(*weight).await?);
-                Ok(le::of_f32s(&half::widen(&values)))
+            Form::Half { weight, half } => Ok(half.narrowed(&le::f32s(&self.read(*weight).await?))),
+            Form::FromHalf { weight, half } => {
+                Ok(le::of_f32s(&half.widened(&self.read(*weight).await?)))
             }
             Form::Int8 {
                 weight,
@@ -188,37 +185,43 @@ impl WeightSource for Reformed {
         let form = &self.forms[index];
         match form {
             Form::Same(weight) => self.source.read_pieces(*weight, sink),
-            Form::Half(weight) | Form::Int8 { weight, .. } => Box::pin(async move {
-                let mut narrowing = Narrowing {
+            Form::Half { weight, .. }
+            | Form::FromHalf { weight, .. }
+            | Form::Int8 { weight, .. } => Box::pin(async move {
+                let mut reforming = Reforming {
                     form,
                     taken: 0,
                     sink,
                 };
-                self.source.read_pieces(*weight, &mut narrowing).await
+                self.source.read_pieces(*weight, &mut reforming).await
             }),
             _ => Box::pin(async move { sink.take(&self.make(form).await?) }),
         }
     }
 }
 
-/// Takes f32s and hands them on in another form.
-struct Narrowing<'a> {
+/// Takes values and hands them on in another form.
+struct Reforming<'a> {
     form: &'a Form,
     /// Values so far.
     taken: usize,
     sink: &'a mut dyn Sink,
 }
 
-impl Sink for Narrowing<'_> {
+impl Sink for Reforming<'_> {
     fn take(&mut self, piece: &[u8]) -> Result<()> {
-        let values = le::f32s(piece);
         let first = self.taken;
-        self.taken += values.len();
         self.sink.take(&match self.form {
             Form::Int8 {
                 scales, channels, ..
-            } => le::of_i8s(quantise(&values, first, scales, *channels)),
-            _ => le::of_f16s(&half::narrow(&values)),
+            } => {
+                let values = le::f32s(piece);
+                self.taken += values.len();
+                le::of_i8s(quantise(&values, first, scales, *channels))
+            }
+            Form::Half { half, .. } => half.narrowed(&le::f32s(piece)),
+            Form::FromHalf { half, .. } => le::of_f32s(&half.widened(piece)),
+            _ => return self.sink.take(piece),
         })
     }
 }

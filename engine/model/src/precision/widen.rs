@@ -12,11 +12,12 @@ use isovec_engine::tensor::DType;
 use isovec_engine::weights::WeightInfo;
 
 use self::few_bits::Blocks;
+use super::half::Half;
 use super::int8::Channels;
 use super::source::{Form, Operand, Reformed};
 use crate::bundle::prune;
 
-/// The same model with f32 weights in the place of those that it stores in f16 or as 8-bit
+/// The same model with f32 weights in the place of those that it stores in 16 bits or as 8-bit
 /// integers behind a `Cast` or `DequantizeLinear`, or in [blocks of few bits](super::BlockTensor); each is widened when it is read.
 ///
 /// With this bundle a runtime dequantises nothing while it runs, and packs and fuses as for a model that was stored
@@ -29,13 +30,13 @@ pub fn widened(bundle: &ModelBundle) -> ModelBundle {
     widen(bundle, true)
 }
 
-/// The same model with f32 weights in the place of [blocks of few bits](super::BlockTensor) alone: no engine computes with those.
+/// The same model with f32 weights in the place of [blocks of few bits](super::BlockTensor) and of bfloat16 alone: engines take neither.
 #[must_use]
 pub fn expanded(bundle: &ModelBundle) -> ModelBundle {
     widen(bundle, false)
 }
 
-/// Widens blocks of few bits, and `all` other small weights as well.
+/// Widens blocks of few bits and bfloat16, and `all` other small weights as well.
 fn widen(bundle: &ModelBundle, all: bool) -> ModelBundle {
     let Some(graph) = &bundle.graph.graph else {
         return bundle.clone();
@@ -50,7 +51,16 @@ fn widen(bundle: &ModelBundle, all: bool) -> ModelBundle {
         .enumerate()
         .filter(|(_, node)| !whole || node.op_type != "DequantizeLinear")
         .filter_map(|(at, node)| {
-            let form = constants.widened(node).filter(|_| all);
+            let form = constants.widened(node);
+            let form = form.filter(|(_, form)| {
+                all || matches!(
+                    form,
+                    Form::FromHalf {
+                        half: Half::Bf16,
+                        ..
+                    }
+                )
+            });
             Some((at, form.or_else(|| blocks.widened(node, &constants))?))
         })
         .collect();
@@ -119,9 +129,17 @@ impl<'b> Constants<'b> {
         }
         let &(index, info) = self.weights.get(node.input.first()?.as_str())?;
         let form = match node.op_type.as_str() {
-            "Cast" if info.dtype == DType::F16 => {
+            "Cast" => {
+                let half = match info.dtype {
+                    DType::F16 => Half::F16,
+                    DType::BF16 => Half::Bf16,
+                    _ => return None,
+                };
                 let to = node.int("to")?;
-                (to == DataType::Float as i64).then_some(Form::FromHalf(index))?
+                (to == DataType::Float as i64).then_some(Form::FromHalf {
+                    weight: index,
+                    half,
+                })?
             }
             "DequantizeLinear" if matches!(info.dtype, DType::I8 | DType::U8) => {
                 self.dequantised(node, index, info)?

@@ -154,6 +154,9 @@ fn what_is_read_decides_how_it_is_stored() {
         .into_values()
         .filter(|&to| to == Precision::F16);
     assert_eq!(halves.count(), 6);
+    // Which has the range of f32.
+    let bf16 = narrowed(&bundle, Precision::Bf16);
+    assert!(stored(&bf16).into_values().all(|to| to == Precision::Bf16));
     let f32 = narrowed(&bundle, Precision::F32);
     assert_eq!(f32.bundle.graph, bundle.graph);
 }
@@ -162,7 +165,7 @@ fn what_is_read_decides_how_it_is_stored() {
 fn widened_weights_are_the_original_ones_within_their_precision() {
     let bundle = load(encode(&every_use())).unwrap();
     let original = weights(&bundle);
-    for precision in [Precision::F16, Precision::Int8] {
+    for precision in [Precision::F16, Precision::Bf16, Precision::Int8] {
         let narrowed = narrowed(&bundle, precision);
         let small = weights(&narrowed.bundle);
         let back = widened(&narrowed.bundle);
@@ -191,6 +194,8 @@ fn widened_weights_are_the_original_ones_within_their_precision() {
                     let halves = values.iter().map(|value| value.abs().max(6.2e-5) / 2048.0);
                     halves.collect()
                 }
+                // 2^-8 of the value.
+                Precision::Bf16 => values.iter().map(|value| value.abs() / 256.0).collect(),
                 _ => {
                     let scales = f32s(&scales(&narrowed.bundle, &small, &weight.name));
                     let by_row = scales.len() == shape[0];
@@ -237,7 +242,11 @@ fn scales(
 fn a_small_model_is_written_and_read_as_the_same_model() {
     let bundle = load(encode(&every_use())).unwrap();
     let whole = pollster::block_on(write_model(&bundle)).unwrap().len();
-    for (precision, share) in [(Precision::F16, 0.65), (Precision::Int8, 0.5)] {
+    for (precision, share) in [
+        (Precision::F16, 0.65),
+        (Precision::Bf16, 0.55),
+        (Precision::Int8, 0.5),
+    ] {
         let small = narrowed(&bundle, precision).bundle;
         assert_eq!(small.identity, bundle.identity);
         let file = pollster::block_on(write_model(&small)).unwrap();
@@ -267,16 +276,16 @@ fn a_small_model_is_written_and_read_as_the_same_model() {
 }
 
 #[test]
-fn int8_needs_an_operator_set_that_has_it() {
+fn int8_and_bf16_need_an_operator_set_that_has_them() {
     let mut old = every_use();
     old.opset_import[0].version = 12;
     let bundle = load(encode(&old)).unwrap();
-    let int8 = pollster::block_on(isovec_model::precision::narrowed(
-        &bundle,
-        Precision::Int8,
-        &Cancel::new(),
-    ));
-    assert_error(int8, "UnsupportedModel", &["operator set 12", "13", "f16"]);
+    for to in [Precision::Int8, Precision::Bf16] {
+        let cancel = Cancel::new();
+        let made = pollster::block_on(isovec_model::precision::narrowed(&bundle, to, &cancel));
+        let said = ["operator set 12", &to.to_string(), "13", "f16"];
+        assert_error(made, "UnsupportedModel", &said);
+    }
     assert!(!narrowed(&bundle, Precision::F16).weights.is_empty());
 }
 
@@ -392,7 +401,7 @@ fn one_weight_is_in_memory_at_a_time() {
         held: Arc::clone(&held),
         most: Arc::clone(&most),
     });
-    for precision in [Precision::F16, Precision::Int8] {
+    for precision in [Precision::F16, Precision::Bf16, Precision::Int8] {
         let small = narrowed(&bundle, precision).bundle;
         assert_eq!(held.load(Ordering::SeqCst), 0, "{precision}");
         pollster::block_on(write_model(&small)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use half::f16;
+use half::{bf16, f16};
 use isovec_model::precision::quantize_weights;
 use isovec_model::safetensors::header_of;
 use serde_json::value::RawValue;
@@ -21,6 +21,8 @@ pub enum StaticPrecision {
     F32,
     /// 16-bit floats.
     F16,
+    /// The upper halves of 32-bit floats.
+    Bf16,
     /// Whole numbers of 8 bits, and a factor for each token.
     Int8,
 }
@@ -79,6 +81,10 @@ fn tensors(table: &StaticTable, history: &History, stored: StaticPrecision) -> R
         StaticPrecision::F16 => {
             let halves = table.values.iter().map(|&value| f16::from_f32(value));
             ("F16", halves.flat_map(|half| half.to_le_bytes()).collect())
+        }
+        StaticPrecision::Bf16 => {
+            let halves = table.values.iter().map(|&value| bf16::from_f32(value));
+            ("BF16", halves.flat_map(|half| half.to_le_bytes()).collect())
         }
         StaticPrecision::Int8 => {
             let whole = quantize_weights(&table.values, &shape, Some(0))?;
@@ -150,6 +156,7 @@ mod tests {
         for (stored, bytes) in [
             (StaticPrecision::F32, 24),
             (StaticPrecision::F16, 12),
+            (StaticPrecision::Bf16, 12),
             (StaticPrecision::Int8, 6),
         ] {
             let made = || static_files(&table, tokenizer.as_bytes(), &history, stored).unwrap();
