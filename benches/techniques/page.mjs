@@ -49,13 +49,15 @@ async function measure({ texts, images, turns, at }) {
     };
     return { build: model.build, rows };
   };
-  const loaded = async (kind) => [await load(kind, 0), kind];
-  // A classifier is compared by its logits, as the report compares it.
-  const [before, kind] = texts ? await loaded(Embedder) : await loaded(ImageClassifier).catch(() => loaded(ImageEmbedder));
-  let after;
-  try {
-    after = await load(kind, at);
+  const both = async (kind) => {
+    const after = await load(kind, at);
     await after.rows(items.slice(0, 1));
+    return [await load(kind, 0), after];
+  };
+  let before, after;
+  try {
+    // A classifier is compared by its logits, as the report compares it. What gives vectors is none.
+    [before, after] = texts ? await both(Embedder) : await both(ImageClassifier).catch(() => both(ImageEmbedder));
   } catch (error) {
     return { refused: error.message };
   }

@@ -60,7 +60,7 @@ def in_page(asked, folder):
     command = ["node", PAGE, asked.model, folder, "--json", *items]
     done = subprocess.run([str(part) for part in command], capture_output=True, text=True)
     if done.returncode:
-        return f"failed: {last_line(done.stderr)}"
+        return next((line for line in done.stderr.splitlines() if "Error" in line), "it failed")
     (result,) = json.loads(done.stdout)["results"]
     if "refused" in result:
         return f"refused: {result['refused']}"
@@ -96,6 +96,8 @@ def main():
     parser.add_argument("--only", nargs="*", default=[], help="techniques by their names")
     parser.add_argument("--leave-out", nargs="*", default=[], help="techniques by their names")
     asked = parser.parse_args()
+    if asked.model.is_dir():
+        asked.model = asked.model.resolve()
     if bool(asked.texts) == bool(asked.images):
         parser.error("give texts or pictures")
     techniques = OF_ALL | ({} if asked.images else OF_TEXTS)

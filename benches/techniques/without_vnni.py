@@ -5,6 +5,7 @@
 
 ONNX Runtime has no option for it. Its kernels ask the processor (CPUID, leaf 7) whether it has VNNI, and the answer is tested by an
 instruction with the bit as an operand. The copy has 0 in its place: the answer is always no. `--avx2` makes that of AVX-512 no as well.
+Without VNNI two products of bytes are added in 16 bits, which saturates: the cosines of models in int8 are others, too.
 
 The instructions are found by their bytes, as GCC writes them for x86-64 (1.31.1's library for Linux was tried). A library where they
 are not found, or not equally often, is refused. Do not ship such a copy.

@@ -731,6 +731,11 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "NODE")]
     pub(crate) in_f32: Vec<String>,
 
+    /// Look at each node that --int8 makes alone: the report says what the vectors are with that node alone in int8. It takes a load and
+    /// 32 texts or pictures for each node.
+    #[arg(long)]
+    pub(crate) each_node: bool,
+
     /// Search for the fastest model that keeps a bound: cosine>=0.995 (the worst text's or picture's), recall@10>=0.98, size<=12MB,
     /// latency<=5ms (of a call with one text or picture); may be repeated. Tries --dtype, --int4 (of texts) and --int8 in all forms,
     /// with --prune also without that share, and leaves nodes in f32 where a bound needs it. Every candidate is compared and timed on

@@ -66,8 +66,7 @@ static KEYS: &[Key] = &[
         name: "int4",
         takes: "true or false",
         set: |args, value, _| {
-            let asked = value.as_bool().ok_or_else(|| is_a(value))?;
-            args.int4 |= asked;
+            args.int4 |= value.as_bool().ok_or_else(|| is_a(value))?;
             Ok(())
         },
     },
@@ -80,6 +79,14 @@ static KEYS: &[Key] = &[
         name: "in_f32",
         takes: "a list of names, as the report has them: [\"MatMul_1\"]",
         set: |args, value, _| fill(&mut args.in_f32, words(value)?),
+    },
+    Key {
+        name: "each_node",
+        takes: "true or false",
+        set: |args, value, _| {
+            args.each_node |= value.as_bool().ok_or_else(|| is_a(value))?;
+            Ok(())
+        },
     },
     Key {
         name: "budget",
@@ -399,20 +406,16 @@ mod tests {
             assert_eq!(said(&with(other, &[]).expect(key)), other_args, "{key}");
             assert_eq!(said(&with(one, &as_other).expect(key)), other_args, "{key}");
         }
-        let four = given(&["--int4"]);
-        assert_eq!(
-            said(&filled(&[], "int4 = true").expect("usable")),
-            said(&four)
-        );
-        assert_eq!(
-            said(&filled(&["--int4"], "int4 = false").expect("usable")),
-            said(&four)
-        );
-        assert_eq!(
-            said(&filled(&[], "int4 = false").expect("usable")),
-            said(&given(&[]))
-        );
-        assert_eq!(ALL.len() + 1, KEYS.len(), "every key is here");
+        const SWITCHES: [(&str, &str); 2] = [("int4", "--int4"), ("each_node", "--each-node")];
+        for (key, flag) in SWITCHES {
+            let set = |flags: &[&str], to: &str| {
+                said(&filled(flags, &format!("{key} = {to}")).expect("usable"))
+            };
+            let on = said(&given(&[flag]));
+            assert_eq!([set(&[], "true"), set(&[flag], "false")], [on.clone(), on]);
+            assert_eq!(set(&[], "false"), said(&given(&[])), "{key}");
+        }
+        assert_eq!(ALL.len() + SWITCHES.len(), KEYS.len(), "every key is here");
     }
 
     #[test]

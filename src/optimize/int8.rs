@@ -5,15 +5,17 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_model::pictures::PictureInput;
 use isovec_model::precision::widened;
 use isovec_optimize::int8::{
-    Activations, Int8Options, Observed, Product, Products, check, quantise,
+    Activations, Int8Options, Observed, Product, Products, alone, check, quantise,
 };
 
+use super::alone::original;
 #[cfg(feature = "image")]
 use super::int8_pictures;
 use super::observe::observe;
 use super::{OptimizeOptions, Step};
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
+use crate::model::Output;
 
 /// The model with products of whole numbers, and what became of each.
 pub(super) async fn make(
@@ -21,10 +23,11 @@ pub(super) async fn make(
     config: &EmbeddingConfig,
     options: &OptimizeOptions,
     activations: Activations,
+    output: Output,
 ) -> Result<(ModelBundle, Vec<Product>)> {
     #[cfg(feature = "image")]
     if PictureInput::of(&bundle.graph).is_some() {
-        return int8_pictures::make(bundle, config, options, activations).await;
+        return int8_pictures::make(bundle, config, options, activations, output).await;
     }
     let cancel = &options.watch.cancel;
     check(bundle)?;
@@ -48,7 +51,15 @@ pub(super) async fn make(
     let mut how = Int8Options::new(activations);
     how.smooth = options.smooth;
     how.kept.clone_from(&options.in_f32);
-    Ok(quantise(bundle, &products, observed.as_ref(), &how, cancel).await?)
+    let seen = observed.as_ref();
+    let (made, mut told) = quantise(bundle, &products, seen, &how, cancel).await?;
+    if let Some(original) = original(bundle, config, options, output).await? {
+        for product in told.iter_mut().filter(|product| product.int8) {
+            let one = alone(bundle, &products, seen, &how, &product.node, cancel).await?;
+            product.alone = original.alone(one).await?;
+        }
+    }
+    Ok((made, told))
 }
 
 /// What the report says of it.

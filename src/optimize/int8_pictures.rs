@@ -6,13 +6,15 @@ use isovec_model::precision::widened;
 use isovec_optimize::OptimizeError;
 use isovec_optimize::convolutions::{self, Convolutions, Ranges};
 use isovec_optimize::int8::{
-    Activations, Int8Options, Observed, Product, Products, check, quantise,
+    Activations, Int8Options, Observed, Product, Products, alone, check, quantise,
 };
 
 use super::OptimizeOptions;
+use super::alone::original;
 use super::pictures::{CALIBRATE, observe, some, value};
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
+use crate::model::Output;
 use crate::pictures::Picture;
 
 /// The model with layers and products of whole numbers, and what became of each.
@@ -21,6 +23,7 @@ pub(super) async fn make(
     config: &EmbeddingConfig,
     options: &OptimizeOptions,
     activations: Activations,
+    output: Output,
 ) -> Result<(ModelBundle, Vec<Product>)> {
     check(bundle)?;
     // Weights in 16 bits are taken as well.
@@ -40,7 +43,16 @@ pub(super) async fn make(
     // Products first: what becomes of them leaves the layers as they are.
     let (mut made, mut told, mut fault) = (bundle.clone(), Vec::new(), None);
     if let Some(products) = &products {
-        let result = of_products(bundle, products, config, options, activations, &pictures).await;
+        let result = of_products(
+            bundle,
+            products,
+            config,
+            options,
+            activations,
+            output,
+            &pictures,
+        )
+        .await;
         match result {
             Ok(result) => (made, told) = result,
             // The layers may be what can be in int8.
@@ -49,7 +61,7 @@ pub(super) async fn make(
         }
     }
     if layers.any() && activations == Activations::Static {
-        let result = of_layers(bundle, &made, &layers, config, options, &pictures).await;
+        let result = of_layers(bundle, &made, &layers, config, options, output, &pictures).await;
         match result {
             Ok((with_layers, more)) => {
                 made = with_layers;
@@ -114,6 +126,7 @@ async fn of_products(
     config: &EmbeddingConfig,
     options: &OptimizeOptions,
     activations: Activations,
+    output: Output,
     pictures: &[Picture],
 ) -> Result<(ModelBundle, Vec<Product>)> {
     let cancel = &options.watch.cancel;
@@ -130,7 +143,15 @@ async fn of_products(
     let kept = options.in_f32.iter();
     let kept = kept.filter(|name| products.names().any(|own| own == **name));
     how.kept = kept.cloned().collect();
-    Ok(quantise(bundle, products, Some(&observed), &how, cancel).await?)
+    let seen = Some(&observed);
+    let (made, mut told) = quantise(bundle, products, seen, &how, cancel).await?;
+    if let Some(original) = original(bundle, config, options, output).await? {
+        for product in told.iter_mut().filter(|product| product.int8) {
+            let one = alone(bundle, products, seen, &how, &product.node, cancel).await?;
+            product.alone = original.alone(one).await?;
+        }
+    }
+    Ok((made, told))
 }
 
 /// `made` is what became of the model's products.
@@ -140,6 +161,7 @@ async fn of_layers(
     layers: &Convolutions,
     config: &EmbeddingConfig,
     options: &OptimizeOptions,
+    output: Output,
     pictures: &[Picture],
 ) -> Result<(ModelBundle, Vec<Product>)> {
     let cancel = &options.watch.cancel;
@@ -149,5 +171,13 @@ async fn of_layers(
         ranges.add(|name| value(run, name))
     })
     .await?;
-    Ok(convolutions::quantise(made, layers, &ranges, &options.in_f32, cancel).await?)
+    let result = convolutions::quantise(made, layers, &ranges, &options.in_f32, cancel).await?;
+    let (made, mut told) = result;
+    if let Some(original) = original(bundle, config, options, output).await? {
+        for layer in told.iter_mut().filter(|layer| layer.int8) {
+            let one = convolutions::alone(bundle, layers, &ranges, &layer.node, cancel).await?;
+            layer.alone = original.alone(one).await?;
+        }
+    }
+    Ok((made, told))
 }

@@ -3,6 +3,7 @@
 //! [`optimize`](crate::optimize()) writes a folder that loads as a model, and returns a [`Report`]. The parts that it is made of
 //! are here as well, for programs that work on tensors themselves.
 
+mod alone;
 mod distil;
 mod int4;
 mod int8;
@@ -168,6 +169,8 @@ struct Made {
     distilled: Option<String>,
     /// What became of each region, where a share of the bytes was taken out.
     pruned: Vec<Pruned>,
+    /// Multiplications with weights before that; 0 where they are not known.
+    multiplications: usize,
     /// What became of each product, where they were made of whole numbers.
     products: Vec<Product>,
     /// What became of each matrix, where they were stored in 4 bits.
@@ -221,14 +224,16 @@ async fn make(
         }
     };
     cancel.check()?;
-    let (bundle, pruned) = match options.prune {
-        None => (bundle, Vec::new()),
+    let (bundle, pruned, multiplications) = match options.prune {
+        None => (bundle, Vec::new(), 0),
         Some(share) => pruning::make(&bundle, config, options, share, asked.output).await?,
     };
     cancel.check()?;
     let (bundle, products) = match options.int8 {
         None => (bundle, Vec::new()),
-        Some(activations) => int8::make(&bundle, config, options, activations).await?,
+        Some(activations) => {
+            int8::make(&bundle, config, options, activations, asked.output).await?
+        }
     };
     let (bundle, matrices) = match options.int4 {
         false => (bundle, Vec::new()),
@@ -303,6 +308,7 @@ async fn make(
         trimmed,
         distilled,
         pruned,
+        multiplications,
         products,
         matrices,
         written,
@@ -362,7 +368,7 @@ impl Made {
             passes::step(&self.passes, self.nodes),
             vocabulary,
             distilled,
-            pruning::step(&self.pruned, speed),
+            pruning::step(&self.pruned, self.multiplications, speed),
             int8::step(&self.products),
             int4::step(&self.matrices),
             precision,
@@ -428,6 +434,11 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
     }
     if !options.in_f32.is_empty() && options.int8.is_none() {
         faults.push("only products in int8, which were not asked for, leave nodes in f32");
+    }
+    if options.each_node && options.int8.is_none() {
+        faults.push(
+            "nodes are looked at one by one where they are made in int8, which was not asked for",
+        );
     }
     if !faults.is_empty() {
         return Err(Error::Config(faults.into_iter().map(Into::into).collect()));

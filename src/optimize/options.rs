@@ -39,6 +39,9 @@ pub struct OptimizeOptions {
     pub bits: Option<f64>,
     /// Nodes that [`int8`](Self::int8) leaves in f32, by the names in [`Report::products`](super::Report::products).
     pub in_f32: BTreeSet<String>,
+    /// Each node that [`int8`](Self::int8) makes is also looked at alone: [`Report::products`](super::Report::products) says what the
+    /// vectors are with that node alone in int8. The model is loaded and runs on 32 texts or pictures once for each node.
+    pub each_node: bool,
     /// Texts that the original and the result are compared and timed with. Empty: those of [`keep_tokens_of`](Self::keep_tokens_of),
     /// and without those nothing is measured.
     pub texts: Vec<String>,
@@ -129,6 +132,13 @@ impl OptimizeOptions {
     #[must_use]
     pub fn with_in_f32<T: Into<String>>(mut self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.in_f32 = nodes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Looks at each node that is made in int8 alone.
+    #[must_use]
+    pub fn with_each_node(mut self) -> Self {
+        self.each_node = true;
         self
     }
 

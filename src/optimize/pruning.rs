@@ -2,13 +2,9 @@
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_model::precision::widened;
-use isovec_optimize::OptimizeError;
 use isovec_optimize::pruning::{Pruned, Pruning, Unit};
 
-use super::measure::spread;
-use super::observe::{OBSERVED, moments};
-#[cfg(feature = "image")]
-use super::pictures::{CALIBRATE, some};
+use super::observe::moments;
 use super::report::Speed;
 use super::samples::Samples;
 use super::vectors::Compared;
@@ -17,19 +13,20 @@ use crate::config::EmbeddingConfig;
 use crate::error::Result;
 use crate::model::Output;
 
-/// The model without a share of its bytes, and what became of each region of it.
+/// The model without a share of its bytes, what became of each region of it, and the multiplications that it made before.
 pub(super) async fn make(
     bundle: &ModelBundle,
     config: &EmbeddingConfig,
     options: &OptimizeOptions,
     share: f64,
     output: Output,
-) -> Result<(ModelBundle, Vec<Pruned>)> {
+) -> Result<(ModelBundle, Vec<Pruned>, usize)> {
     let cancel = &options.watch.cancel;
     // Matrices in 16 bits are taken as well.
     let bundle = &widened(bundle);
     let mut pruning = Pruning::of(bundle)?;
-    let samples = samples(options, output)?;
+    let wrong = "there is no text to prune with; give texts like those that will be embedded, or pictures for a model that reads pictures";
+    let samples = Samples::calibrating(options, output, wrong)?;
     for sweep in pruning.sweeps() {
         let moments = moments(bundle, &sweep, config, &samples, cancel).await?;
         pruning.rank(&sweep, &moments, cancel).await?;
@@ -48,28 +45,13 @@ pub(super) async fn make(
         let moments = moments(bundle, &sweep, config, &samples, cancel).await?;
         pruning.settle(&sweep, &moments).await?;
     }
-    Ok(pruning.finish().await?)
-}
-
-/// What the model is observed with.
-fn samples(options: &OptimizeOptions, output: Output) -> Result<Samples> {
-    #[cfg(feature = "image")]
-    if options.has_pictures() {
-        let pictures = some(options.calibrating_pictures(), CALIBRATE)?;
-        return Ok(Samples::Pictures(pictures, output));
-    }
-    #[cfg(not(feature = "image"))]
-    let _ = output;
-    let texts = options.calibrating();
-    if texts.is_empty() {
-        let wrong = "there is no text to prune with; give texts like those that will be embedded, or pictures for a model that reads pictures";
-        return Err(OptimizeError::Texts(wrong.into()).into());
-    }
-    Ok(Samples::Texts(spread(texts.to_vec(), OBSERVED)))
+    let multiplications = pruning.multiplications();
+    let (made, pruned) = pruning.finish().await?;
+    Ok((made, pruned, multiplications))
 }
 
 /// What the report says of it. With the time of both models, whether the loss made it faster.
-pub(super) fn step(pruned: &[Pruned], speed: Option<&Speed>) -> Step {
+pub(super) fn step(pruned: &[Pruned], multiplications: usize, speed: Option<&Speed>) -> Step {
     if pruned.is_empty() {
         return Step::left_out("pruning", "no share of the bytes to be taken out was given");
     }
@@ -96,6 +78,11 @@ pub(super) fn step(pruned: &[Pruned], speed: Option<&Speed>) -> Step {
         parts.into_iter().flatten().collect::<Vec<_>>().join(", "),
         bytes as f64 / 1e6
     );
+    let fewer: usize = pruned.iter().map(|part| part.multiplications).sum();
+    if multiplications > 0 {
+        let share = 100.0 * fewer as f64 / multiplications as f64;
+        detail += &format!(" and {share:.1} % of the multiplications with weights");
+    }
     match speed {
         // Every turn was faster.
         Some(speed) if speed.between.0 > 1.0 => {}

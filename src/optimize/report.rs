@@ -219,6 +219,7 @@ impl Report {
         for product in self.products.iter().filter(|product| !product.int8) {
             rows.push((format!("f32: {}", product.node), product.reason.clone()));
         }
+        rows.extend(self.products.iter().filter_map(looked_at));
         rows.extend(self.matrices.iter().map(bits_of));
         if let Some(quality) = &self.quality {
             let texts = format!("{} of {}", quality.identical, quality.texts);
@@ -288,6 +289,22 @@ fn left_of(pruned: &Pruned) -> (String, String) {
         kept => format!("{kept} of {} {name}", pruned.units),
     };
     (format!("left: {}", pruned.matrix), left)
+}
+
+/// The row of a node that was looked at alone.
+fn looked_at(product: &Product) -> Option<(String, String)> {
+    let alone = product.alone?;
+    let mut told = format!(
+        "alone in int8 a cosine of {:.6}, worst {:.6}",
+        alone.cosine_mean, alone.cosine_worst
+    );
+    if let Some(ratio) = product.sqnr {
+        told += &format!("; {ratio:.1} dB of signal to noise");
+    }
+    if let Some(error) = product.mse {
+        told += &format!(", mean squared error {error:.2e}");
+    }
+    Some((format!("int8: {}", product.node), told))
 }
 
 /// The row of a matrix: its bits, and what they leave of it.

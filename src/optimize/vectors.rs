@@ -3,6 +3,7 @@
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::RunOutput;
+use isovec_optimize::int8::Alone;
 
 use super::observe::observe;
 #[cfg(feature = "image")]
@@ -44,9 +45,21 @@ impl<'a> Compared<'a> {
 
     /// The mean squared change of the vectors that another model gives.
     pub(super) async fn change(&self, other: ModelBundle) -> Result<f64> {
+        let each = self.changes(other).await?;
+        Ok(each.iter().sum::<f64>() / each.len().max(1) as f64)
+    }
+
+    /// The cosines of the vectors that another model gives.
+    pub(super) async fn alone(&self, other: ModelBundle) -> Result<Option<Alone>> {
+        let each = self.changes(other).await?.into_iter();
+        let cosines: Vec<f64> = each.map(|change| 1.0 - change / 2.0).collect();
+        Ok(Alone::of(&cosines))
+    }
+
+    async fn changes(&self, other: ModelBundle) -> Result<Vec<f64>> {
         let found = vectors(other, self.config, &self.samples, self.cancel).await?;
-        let each = self.original.iter().zip(&found).map(|(a, b)| change(a, b));
-        Ok(each.sum::<f64>() / self.original.len().max(1) as f64)
+        let each = self.original.iter().zip(&found);
+        Ok(each.map(|(a, b)| change(a, b)).collect())
     }
 }
 

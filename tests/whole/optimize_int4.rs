@@ -102,6 +102,12 @@ fn minilm_in_four_bits_has_a_seventh_of_the_bytes_and_loses_less_with_texts() {
         assert!(report.bytes < 13_290_000, "{report:?}");
         let for_texts = report.matrices.iter().filter(|matrix| matrix.for_texts);
         assert_eq!(for_texts.count(), 36, "{report:?}");
+        for matrix in &report.matrices {
+            assert_eq!(matrix.alone.len(), matrix.parts.len(), "{matrix:?}");
+            let fits = |cosine: &f64| (0.98..1.0).contains(cosine);
+            assert!(matrix.alone.iter().all(fits), "{matrix:?}");
+            assert!(matrix.mse.is_some_and(|error| error > 0.0), "{matrix:?}");
+        }
         (
             1.0 - quality.cosine_mean.unwrap(),
             quality.recall_at_10.unwrap(),

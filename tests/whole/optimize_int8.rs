@@ -197,6 +197,66 @@ fn a_model_in_16_bits_is_taken_as_well() {
 }
 
 #[test]
+fn each_node_is_looked_at_alone_where_that_is_asked_for() {
+    let (folder, original) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = written(&wide(), original.path());
+    let texts = mixed_texts(20);
+    let portable = || Which::Portable.configure(EmbeddingConfig::default());
+    for activations in [Activations::Static, Activations::Dynamic] {
+        let options = int8(activations, &texts).without_comparison();
+        let at = |name: &str| folder.path().join(format!("{activations:?} {name}"));
+        let make = |name: &str, options: OptimizeOptions| {
+            optimize(source.clone(), at(name), portable(), options).unwrap()
+        };
+        // A node that stays in f32 is not looked at, and the model is the one that is made without looking.
+        let first = make("first", options.clone());
+        let names: Vec<&String> = first.products.iter().map(|product| &product.node).collect();
+        let kept = options.with_in_f32([names[0].clone()]);
+        let plain = make("plain", kept.clone());
+        assert!(plain.products.iter().all(|product| product.alone.is_none()));
+        assert!(!plain.to_markdown().contains("alone in int8"));
+        let told = make("told", kept.with_each_node());
+        let model = |name: &str| fs::read(at(name).join("model.onnx")).unwrap();
+        assert!(model("plain") == model("told"));
+        for product in &told.products {
+            assert_eq!(product.alone.is_some(), product.int8, "{product:?}");
+        }
+        let markdown = told.to_markdown();
+        assert_eq!(markdown.matches("alone in int8").count(), names.len() - 1);
+        // As a model that has it alone in int8 says.
+        let product = &told.products[2];
+        let others = names.iter().filter(|name| **name != &product.node);
+        let only = int8(activations, &texts).with_in_f32(others.map(|name| (*name).clone()));
+        let quality = make("only", only).quality.unwrap();
+        let alone = product.alone.unwrap();
+        let (mean, worst) = (quality.cosine_mean.unwrap(), quality.cosine_worst.unwrap());
+        assert!((alone.cosine_mean - mean).abs() < 2e-7, "{alone:?} {mean}");
+        assert!(
+            (alone.cosine_worst - worst).abs() < 2e-7,
+            "{alone:?} {worst}"
+        );
+        assert!(alone.cosine_worst < alone.cosine_mean && alone.cosine_mean < 1.0);
+        // What it gives is off by about as much as its signal to noise says.
+        assert!(product.mse.is_some_and(|error| error > 0.0) && product.sqnr.is_some());
+    }
+    let error = optimize(
+        source.clone(),
+        folder.path().join("none"),
+        portable(),
+        int8(Activations::Dynamic, &[]).with_each_node(),
+    );
+    let error = error.unwrap_err().to_string();
+    assert!(
+        error.contains("no text to look at each node with"),
+        "{error}"
+    );
+    let alone = OptimizeOptions::default().with_each_node();
+    let error = optimize(source, folder.path().join("none"), portable(), alone);
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("one by one"), "{error}");
+}
+
+#[test]
 fn what_is_not_in_int8_is_stored_in_16_bits_where_that_is_asked_for() {
     let (folder, original) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let source = written(&wide(), original.path());

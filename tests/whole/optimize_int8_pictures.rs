@@ -106,7 +106,7 @@ fn onnx_runtime_computes_layers_in_int8_and_other_pictures_keep_their_labels() {
             network(),
             place,
             on(Which::OnnxRuntime),
-            int8(images(seed, 12)),
+            int8(images(seed, 12)).with_each_node(),
         )
         .unwrap()
     };
@@ -118,6 +118,13 @@ fn onnx_runtime_computes_layers_in_int8_and_other_pictures_keep_their_labels() {
     assert!(report.of_pictures && quality.texts == 12 && quality.identical == 0);
     assert!(quality.cosine_worst.unwrap() > 0.999, "{quality:?}");
     assert!(report.to_markdown().contains("| pictures a second |"));
+    // One layer loses less than all of them.
+    let all = quality.cosine_mean.unwrap();
+    for layer in &report.products {
+        let alone = layer.alone.unwrap().cosine_mean;
+        assert!(all < alone && alone < 1.0, "{layer:?} of {all}");
+        assert!(layer.mse.is_some_and(|error| error > 0.0));
+    }
 
     // The graph that ONNX Runtime makes of it has all of its layers in int8.
     let kept = tempfile::tempdir().unwrap();

@@ -76,7 +76,7 @@ impl OptimizationReport {
 
 /// Writes a smaller or faster model into a new folder, and reports what that changed on the texts or pictures.
 #[pyfunction]
-#[pyo3(signature = (source, out, *, level=None, passes=Vec::new(), texts=None, calibrate=None, images=None, calibrate_images=None, keep_tokens_of=None, static_dimension=None, prune=None, int8=None, smooth=None, int4=false, bits=None, in_f32=Vec::new(), budget=Vec::new(), rounds=None, seconds=None, config=None, progress=None, **words))]
+#[pyo3(signature = (source, out, *, level=None, passes=Vec::new(), texts=None, calibrate=None, images=None, calibrate_images=None, keep_tokens_of=None, static_dimension=None, prune=None, int8=None, smooth=None, int4=false, bits=None, in_f32=Vec::new(), each_node=false, budget=Vec::new(), rounds=None, seconds=None, config=None, progress=None, **words))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn optimize(
     source: &Bound<'_, PyAny>,
@@ -95,6 +95,7 @@ pub(crate) fn optimize(
     int4: bool,
     bits: Option<f64>,
     in_f32: Vec<String>,
+    each_node: bool,
     budget: Vec<String>,
     rounds: Option<usize>,
     seconds: Option<f64>,
@@ -119,6 +120,7 @@ pub(crate) fn optimize(
     for pass in passes {
         options = options.with_pass(pass.parse().map_err(wrong)?);
     }
+    options.each_node = each_node;
     options.static_dimension = static_dimension;
     options.prune = prune;
     options.int8 = match int8 {

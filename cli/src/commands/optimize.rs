@@ -75,6 +75,9 @@ fn make(args: &Optimize) -> Result<()> {
         options = options.with_bits(bits);
     }
     options = options.with_in_f32(args.in_f32.iter().cloned());
+    if args.each_node {
+        options = options.with_each_node();
+    }
     if !args.budget.is_empty() {
         return within(args, config, options, &cancel);
     }

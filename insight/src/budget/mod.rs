@@ -120,7 +120,8 @@ pub async fn optimize_within(
 
 fn check(config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
     let one = options.int8.is_some() || options.int4 || options.static_dimension.is_some();
-    let parts = options.smooth.is_some() || options.bits.is_some() || !options.in_f32.is_empty();
+    let parts = options.smooth.is_some() || options.bits.is_some();
+    let parts = parts || !options.in_f32.is_empty() || options.each_node;
     match one || parts || config.model.dtype.is_some() {
         false => Ok(()),
         true => Err(Error::Config(vec![

@@ -444,6 +444,7 @@ def optimize(
     int4: bool = False,
     bits: float | None = None,
     in_f32: Sequence[str] = ...,
+    each_node: bool = False,
     budget: Sequence[str] = ...,
     rounds: int | None = None,
     seconds: float | None = None,

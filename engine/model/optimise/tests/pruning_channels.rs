@@ -173,6 +173,75 @@ fn channels_between_two_convolutions_go_with_all_that_belongs_to_them() {
     assert!(far > 0.04, "{far}");
 }
 
+/// Two pairs of convolutions: one on many pixels with small kernels, one on few pixels with large ones.
+fn early_and_late() -> ModelBundle {
+    let mut net = Net::new(7, PICTURE);
+    let x = net.square("x", (8, 3), 3, 1, 1);
+    let x = net.relu(&x);
+    let x = net.square(&x, (12, 8), 1, 1, 1);
+    let pool = vec![
+        ints("kernel_shape", &[2, 3]),
+        ints("strides", &[2, 3]),
+        int("ceil_mode", 1),
+    ];
+    let x = net.node("MaxPool", &[&x], pool);
+    let x = net.node("Add", &[&x, &x], vec![]);
+    let x = net.square(&x, (40, 12), 3, 2, 1);
+    let x = net.relu(&x);
+    let x = net.square(&x, (8, 40), 1, 1, 1);
+    let x = net.node("GlobalAveragePool", &[&x], vec![]);
+    let x = net.node("Flatten", &[&x], vec![]);
+    let y = net.classifier(&x, (5, 8));
+    net.bundle(&[&y])
+}
+
+#[test]
+fn a_share_of_the_multiplications_goes_as_well() {
+    let bundle = early_and_late();
+    let pruning = Pruning::of(&bundle).unwrap();
+    // 6 x 7 pixels, 3 x 3 behind the pool and 2 x 2 behind the stride of 2.
+    let of = [8 * (3 * 9 + 12) * 42, 40 * (12 * 9 + 8) * 4];
+    let found = pruning.found();
+    assert_eq!(
+        found
+            .iter()
+            .map(|part| part.multiplications)
+            .collect::<Vec<_>>(),
+        of
+    );
+    let all = of.iter().sum::<usize>() + 5 * 8;
+    assert_eq!(pruning.multiplications(), all);
+    for share in [0.1, 0.3, 0.5] {
+        let (made, told) = pruned(&bundle, share).unwrap();
+        let gone: usize = told.iter().map(|part| part.multiplications).sum();
+        assert!(gone as f64 >= share * all as f64, "{told:?}");
+        let bytes = |bundle: &ModelBundle| -> usize {
+            shapes(bundle)
+                .iter()
+                .map(|shape| shape.iter().product::<usize>())
+                .sum()
+        };
+        assert!(
+            bytes(&made) as f64 <= (1.0 - share) * bytes(&bundle) as f64,
+            "{told:?}"
+        );
+        let left = Pruning::of(&made).unwrap().multiplications();
+        assert_eq!(left + gone, all);
+    }
+    // What a run cannot be known of before is pruned by its bytes.
+    let mut unknown = early_and_late();
+    let graph = unknown.graph.graph.as_mut().unwrap();
+    let sum = graph
+        .node
+        .iter_mut()
+        .find(|node| node.op_type == "Add")
+        .unwrap();
+    sum.op_type = "Resize".into();
+    let pruning = Pruning::of(&unknown).unwrap();
+    assert_eq!(pruning.multiplications(), 0);
+    assert!(pruning.found().iter().all(|part| part.multiplications == 0));
+}
+
 #[test]
 fn kernels_of_one_channel_and_what_weighs_channels_lose_them_too() {
     let mut net = Net::new(7, PICTURE);
@@ -276,12 +345,14 @@ fn networks_have_the_channels_inside_of_their_blocks() {
     let x = net.square("x", (16, 3), 3, 1, 1);
     let y = net.square(&x, (16, 16), 1, 1, 1);
     assert_eq!(found(&net.bundle(&[&y])), [(Unit::Channels, 16)]);
-    for (name, (mut net, y), wanted) in [
-        ("ResNet-50", resnet_50(), 16),
-        ("MobileNetV2", mobilenet_v2(), 17),
+    // Multiplications as fvcore counts those of torchvision's networks.
+    for (name, (mut net, y), wanted, multiplications) in [
+        ("ResNet-50", resnet_50(), 16, 4_089_184_256),
+        ("MobileNetV2", mobilenet_v2(), 17, 300_774_272),
     ] {
         let bundle = net.bundle(&[&y]);
         let pruning = Pruning::of(&bundle).unwrap();
+        assert_eq!(pruning.multiplications(), multiplications, "{name}");
         let inside: usize = pruning.found().iter().map(|part| part.bytes).sum();
         let all: usize = bundle
             .weights

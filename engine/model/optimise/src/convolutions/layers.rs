@@ -74,13 +74,8 @@ impl Convolutions {
             let name = &layer.kernel.name;
             let count = chain.users.get(name.as_str()).copied().unwrap_or(0);
             if count > 1 {
-                kept.push(Product {
-                    node: layer.shown,
-                    int8: false,
-                    sqnr: None,
-                    smooth: None,
-                    reason: format!("{name} is shared: it is read {count} times"),
-                });
+                let reason = format!("{name} is shared: it is read {count} times");
+                kept.push(Product::in_f32(layer.shown, reason));
                 continue;
             }
             for value in [layer.made(), chain.activated(layer.made())] {

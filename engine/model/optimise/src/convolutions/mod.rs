@@ -63,3 +63,20 @@ pub async fn quantise(
     let step = format!("int8: static, {count} of {} layers", told.len());
     Ok((history::noted(made, &bundle.identity.0, step), told))
 }
+
+/// The same model with this layer alone in int8, as [`quantise`] makes it.
+///
+/// # Errors
+/// Those of [`quantise`]; [`OptimizeError::Unsuitable`] for one that stays in f32.
+pub async fn alone(
+    bundle: &ModelBundle,
+    layers: &Convolutions,
+    ranges: &Ranges,
+    layer: &str,
+    cancel: &Cancel,
+) -> Result<ModelBundle> {
+    let others = layers.names().filter(|name| *name != layer);
+    let kept = others.map(str::to_owned).collect();
+    let (made, _) = rewrite::rewrite(bundle, layers, ranges, &kept, cancel).await?;
+    Ok(made)
+}

@@ -35,7 +35,7 @@ pub(super) async fn rewrite(
     let mut taken = Vec::new();
     for layer in &layers.layers {
         cancel.check().map_err(OptimizeError::from)?;
-        let ratio = ratio(layer, &Folded::of(layer, &constants).await?, ranges, &chain)?;
+        let (ratio, mse) = noise_of(layer, &Folded::of(layer, &constants).await?, ranges, &chain)?;
         let asked = kept.contains(&layer.shown);
         let int8 = !asked && ratio >= LEAST_SQNR;
         if int8 {
@@ -45,6 +45,8 @@ pub(super) async fn rewrite(
             node: layer.shown.clone(),
             int8,
             sqnr: Some(ratio),
+            mse: Some(mse),
+            alone: None,
             smooth: None,
             reason: match int8 {
                 true => String::new(),
@@ -82,8 +84,13 @@ pub(super) async fn rewrite(
     Ok((writing.finish(), told))
 }
 
-/// The predicted ratio of a layer's signal to its noise, in decibels.
-fn ratio(layer: &Layer, folded: &Folded, ranges: &Ranges, chain: &Chain<'_>) -> Result<f64> {
+/// The predicted ratio of a layer's signal to its noise, in decibels, and the mean squared error of what it gives, not rounded yet.
+fn noise_of(
+    layer: &Layer,
+    folded: &Folded,
+    ranges: &Ranges,
+    chain: &Chain<'_>,
+) -> Result<(f64, f64)> {
     let (step, _) = ranges.range(&layer.input)?.to_u8();
     let scales = folded.scales(&layer.kernel, step);
     let powers = ranges.powers(&layer.input);
@@ -91,10 +98,11 @@ fn ratio(layer: &Layer, folded: &Folded, ranges: &Ranges, chain: &Chain<'_>) -> 
     let given = chain.activated(layer.made());
     let (step, _) = ranges.range(given)?.to_u8();
     let power = ranges.power(given);
-    Ok(noise::decibels(
+    let ratio = noise::decibels(
         (inside, ranges.power(layer.made())),
         (noise::of_rounding(step, power), power),
-    ))
+    );
+    Ok((ratio, inside))
 }
 
 /// The names of what a value becomes.

@@ -39,7 +39,7 @@ use self::write::Writing;
 use crate::error::{OptimizeError, Result};
 use crate::history;
 use crate::int8::{Products, check};
-use crate::measure::{check_changes, sqnr};
+use crate::measure::{check_changes, mse, sqnr};
 use crate::source::{Form, Reformed};
 use crate::sweeps::{Input, in_sweeps};
 
@@ -73,6 +73,10 @@ pub struct Matrix {
     /// The ratio of its signal to the noise of its bits, in decibels; of one that stays, to that of 4 bits. `None`: it cannot be cut
     /// into blocks.
     pub sqnr: Option<f64>,
+    /// The mean squared error of its values, as of [`sqnr`](Self::sqnr).
+    pub mse: Option<f64>,
+    /// For each of its parts the mean cosine of the texts' vectors with that part alone in 4 bits; empty without texts.
+    pub alone: Vec<f64>,
     /// Whether it was rounded for the inputs that it has with the texts.
     pub for_texts: bool,
 }
@@ -155,13 +159,16 @@ impl<'b> FewBits<'b> {
                 values: info.elements(),
                 parts: Vec::new(),
                 sqnr: None,
+                mse: None,
+                alone: Vec::new(),
                 for_texts: false,
             };
             if info.shape[axis] % BLOCK == 0 {
                 let values = floats(&bundle.weights, index).await?;
                 let tensor = quantize_blocks(&values, &info.shape, axis, MEASURED)?;
-                let ratio = sqnr(&values, &dequantize_blocks(&tensor)?);
-                told.sqnr = Some(ratio);
+                let rounded = dequantize_blocks(&tensor)?;
+                let ratio = sqnr(&values, &rounded);
+                (told.sqnr, told.mse) = (Some(ratio), Some(mse(&values, &rounded)));
                 if ratio >= LEAST_SQNR {
                     let noise = 10f64.powf(-ratio / 10.0);
                     let (rows, columns) = (info.shape[0], info.shape[1]);
@@ -267,6 +274,11 @@ impl<'b> FewBits<'b> {
     /// [`OptimizeError::Size`] for changes of another number; [`OptimizeError::NotFinite`].
     pub fn weigh(&mut self, changes: &[f64]) -> Result<()> {
         check_changes(changes, self.parts(), "a vector, with a matrix in 4 bits,")?;
+        let mut cosines = changes.iter().map(|change| 1.0 - change / 2.0);
+        for matrix in &mut self.matrices {
+            let parts = matrix.told.parts.len();
+            matrix.told.alone = cosines.by_ref().take(parts).collect();
+        }
         if changes.iter().any(|&change| change > 0.0) {
             let each = self.takers.iter_mut().zip(changes);
             each.for_each(|(taker, &change)| taker.noise = change);
@@ -359,6 +371,7 @@ impl Planned {
             found.extend(dequantize_blocks(tensor)?);
         }
         self.told.sqnr = Some(sqnr(values, &found));
+        self.told.mse = Some(mse(values, &found));
         self.tensors = tensors;
         Ok(())
     }

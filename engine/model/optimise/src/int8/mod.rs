@@ -77,10 +77,50 @@ pub struct Product {
     pub int8: bool,
     /// The predicted ratio of its signal to the noise of quantisation, in decibels; of a table, the ratio of its values.
     pub sqnr: Option<f64>,
+    /// The predicted mean squared error of what it gives, as a layer without the rounding behind it; of a table, that of its values.
+    pub mse: Option<f64>,
+    /// What vectors are with it alone in int8, where that was measured.
+    pub alone: Option<Alone>,
     /// The strength with which its input's scales moved into its matrix; `None`: they did not.
     pub smooth: Option<f64>,
     /// Why it stays in f32; empty where it does not.
     pub reason: String,
+}
+
+/// The vectors of texts or pictures with one node of a model changed, beside the original's.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Alone {
+    /// The mean of the cosines.
+    pub cosine_mean: f64,
+    /// The least of them.
+    pub cosine_worst: f64,
+}
+
+impl Alone {
+    /// Of these cosines; `None` where there are none.
+    pub fn of(cosines: &[f64]) -> Option<Self> {
+        let cosine_worst = cosines.iter().copied().min_by(f64::total_cmp)?;
+        Some(Self {
+            cosine_mean: cosines.iter().sum::<f64>() / cosines.len() as f64,
+            cosine_worst,
+        })
+    }
+}
+
+impl Product {
+    /// One that stays in f32, for this reason.
+    pub(crate) fn in_f32(node: String, reason: String) -> Self {
+        Self {
+            node,
+            int8: false,
+            sqnr: None,
+            mse: None,
+            alone: None,
+            smooth: None,
+            reason,
+        }
+    }
 }
 
 /// Products below this many decibels stay in f32: noise of a thousandth of the signal's power. Nearly all products of
@@ -131,6 +171,18 @@ pub async fn quantise(
         ));
     }
     let (made, told) = rewrite::rewrite(bundle, products, observed, options, cancel).await?;
+    if !told
+        .iter()
+        .any(|product| product.int8 && !products.is_table(&product.node))
+    {
+        return Err(OptimizeError::Unsuitable {
+            origin: bundle.origin.clone(),
+            reason: format!(
+                "none of its products is to be in int8 and keeps {LEAST_SQNR} dB of signal to noise"
+            ),
+            hint: "Store its weights in int8 (`--dtype int8`), which rounds no activations".into(),
+        });
+    }
     let count = told.iter().filter(|product| product.int8).count();
     let name = match options.activations {
         Activations::Static => "static",
@@ -141,4 +193,24 @@ pub async fn quantise(
         told.len()
     );
     Ok((history::noted(made, &bundle.identity.0, step), told))
+}
+
+/// The same model with this product or table alone in int8, as [`quantise`] makes it; the original where it stays in f32.
+///
+/// # Errors
+/// Those of reading weights.
+pub async fn alone(
+    bundle: &ModelBundle,
+    products: &Products,
+    observed: Option<&Observed>,
+    options: &Int8Options,
+    node: &str,
+    cancel: &Cancel,
+) -> Result<ModelBundle> {
+    let others = products.names().filter(|name| *name != node);
+    let mut options = options.clone();
+    options.kept = others.map(str::to_owned).collect();
+    let observed = observed.filter(|observed| observed.rows() > 0);
+    let (made, _) = rewrite::rewrite(bundle, products, observed, &options, cancel).await?;
+    Ok(made)
 }

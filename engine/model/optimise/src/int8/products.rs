@@ -117,13 +117,8 @@ impl Products {
             }
             let count = users.get(weight.as_str()).copied().unwrap_or(0);
             if count > 1 {
-                kept.push(Product {
-                    node: shown(node),
-                    int8: false,
-                    sqnr: None,
-                    smooth: None,
-                    reason: format!("{weight} is shared: it is read {count} times"),
-                });
+                let reason = format!("{weight} is shared: it is read {count} times");
+                kept.push(Product::in_f32(shown(node), reason));
                 continue;
             }
             if place == 0 {
@@ -198,6 +193,11 @@ impl Products {
         let tables = self.tables.iter().map(|table| table.shown.as_str());
         let kept = self.kept.iter().map(|product| product.node.as_str());
         matrices.chain(tables).chain(kept)
+    }
+
+    /// Whether a name is a table's.
+    pub(super) fn is_table(&self, name: &str) -> bool {
+        self.tables.iter().any(|table| table.shown == name)
     }
 
     /// Bytes of what the probe gives for a token.

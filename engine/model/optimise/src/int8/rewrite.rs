@@ -16,7 +16,7 @@ use super::observed::Observed;
 use super::products::{Input, Products, Table, users};
 use super::{Activations, Int8Options, LEAST_SQNR, Product};
 use crate::error::{OptimizeError, Result};
-use crate::measure::sqnr;
+use crate::measure::{mse, sqnr};
 use crate::rewriting::{Rewriting, node};
 use crate::source::{Form, matrix, table};
 
@@ -35,7 +35,6 @@ pub(super) async fn rewrite(
     let graph = bundle.graph.graph.as_ref().unwrap_or(&empty);
     let mut writing = Writing::new(bundle, graph, options.activations);
     let mut told = products.kept.clone();
-    let mut any = false;
     for (at, input) in products.inputs.iter().enumerate() {
         cancel.check().map_err(OptimizeError::from)?;
         let mut matrices = Vec::new();
@@ -59,9 +58,10 @@ pub(super) async fn rewrite(
         });
         let mut taken = Vec::new();
         for (place, matrix) in input.matrices.iter().enumerate() {
-            let ratio = seen
+            let noise = seen
                 .as_ref()
-                .map(|(plan, signals)| decibels(signals[place], plan.noise[place]));
+                .map(|(plan, signals)| (signals[place], plan.noise[place]));
+            let ratio = noise.map(|(signal, noise)| decibels(signal, noise));
             let asked = options.kept.contains(&matrix.shown);
             let int8 = !asked && ratio.is_none_or(|ratio| ratio >= LEAST_SQNR);
             if int8 {
@@ -71,6 +71,8 @@ pub(super) async fn rewrite(
                 node: matrix.shown.clone(),
                 int8,
                 sqnr: ratio,
+                mse: noise.map(|(_, noise)| noise / matrix.columns.max(1) as f64),
+                alone: None,
                 smooth: seen
                     .as_ref()
                     .and_then(|(plan, _)| plan.strength)
@@ -86,20 +88,10 @@ pub(super) async fn rewrite(
             });
         }
         if !taken.is_empty() {
-            any = true;
             writing
                 .input(input, &taken, seen.map(|(plan, _)| plan))
                 .await?;
         }
-    }
-    if !any {
-        return Err(OptimizeError::Unsuitable {
-            origin: bundle.origin.clone(),
-            reason: format!(
-                "none of its products is to be in int8 and keeps {LEAST_SQNR} dB of signal to noise"
-            ),
-            hint: "Store its weights in int8 (`--dtype int8`), which rounds no activations".into(),
-        });
     }
     for table in &products.tables {
         cancel.check().map_err(OptimizeError::from)?;
@@ -318,7 +310,8 @@ impl<'b> Writing<'b> {
         let info = &self.bundle.weights.weights()[at.weight];
         let values = floats(&self.bundle.weights, at.weight).await?;
         let whole = table(&self.bundle.weights, at.weight).await?;
-        let ratio = sqnr(&values, &dequantize(&whole)?);
+        let rounded = dequantize(&whole)?;
+        let ratio = sqnr(&values, &rounded);
         let int8 = !asked && ratio >= LEAST_SQNR;
         if int8 {
             let name = format!("{}.int8", info.name);
@@ -344,6 +337,8 @@ impl<'b> Writing<'b> {
             node: at.shown.clone(),
             int8,
             sqnr: Some(ratio),
+            mse: Some(mse(&values, &rounded)),
+            alone: None,
             smooth: None,
             reason: match int8 {
                 true => String::new(),

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::graph::Graph;
 use super::region::{Cut, Region, Unit};
+use super::work::SQUEEZES;
 use crate::operators::{goes_alone, goes_in_pairs};
 
 /// Operators that compute each channel by itself, beside those that go value by value.
@@ -20,9 +21,6 @@ const BY_CHANNEL: [&str; 5] = [
     "GlobalMaxPool",
     "MaxPool",
 ];
-
-/// Operators that leave one pixel.
-const SQUEEZES: [&str; 3] = ["GlobalAveragePool", "GlobalMaxPool", "ReduceMean"];
 
 /// Adds the regions of channels, in the order of the convolutions behind them. None shares a constant with another region: where two
 /// would, the one with more bytes is taken.

@@ -8,7 +8,7 @@
 //!    hands what [`Moments`] add to [`Pruning::rank`], which puts the units in an order (`removal.rs`).
 //! 3. [`Pruning::alone`] is the model with one change; the caller compares its vectors with the original's, and hands the differences to
 //!    [`Pruning::weigh`].
-//! 4. [`Pruning::share`] says how much each gives for so many bytes (`share.rs`).
+//! 4. [`Pruning::share`] says how much each gives for so many bytes (`share.rs`) and multiplications (`work.rs`).
 //! 5. [`Pruning::rest`] are the sweeps of those that give units; [`Pruning::settle`] fits what is left of their matrices, and
 //!    [`Pruning::finish`] writes the model (`cut.rs`).
 
@@ -18,6 +18,7 @@ mod graph;
 mod region;
 mod removal;
 mod share;
+mod work;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -29,7 +30,8 @@ use self::cut::{Fate, cut};
 use self::graph::Graph;
 use self::region::{Region, regions};
 use self::removal::{Removal, refitted, removal};
-use self::share::{Given, Giver, shared};
+use self::share::{Amounts, Given, Giver, shared};
+use self::work::Work;
 use crate::error::{OptimizeError, Result};
 use crate::history;
 use crate::int4::Moments;
@@ -63,6 +65,8 @@ pub struct Pruned {
     pub kept: usize,
     /// Bytes of weights that went with them.
     pub bytes: usize,
+    /// Multiplications with weights that went with them, of a token or a picture; 0 where that is not known.
+    pub multiplications: usize,
 }
 
 /// A model that loses columns, heads, channels and layers.
@@ -70,11 +74,15 @@ pub struct Pruned {
 pub struct Pruning<'b> {
     bundle: &'b ModelBundle,
     plans: Vec<Plan>,
+    /// Multiplications with weights, of all; 0 where that is not known.
+    multiplications: usize,
 }
 
 #[derive(Debug)]
 struct Plan {
     region: Region,
+    /// Bytes and multiplications of a unit.
+    unit: Amounts,
     step: usize,
     removal: Option<Removal>,
     /// Units that are gone when the region is measured, and the last matrix then.
@@ -105,7 +113,9 @@ impl<'b> Pruning<'b> {
                 hint: "Make it smaller by its bits (`--int8`, `--int4`)".into(),
             });
         }
+        let work = Work::of(&graph, proto).unwrap_or_default();
         let plans = regions.into_iter().map(|region| Plan {
+            unit: [region.unit_bytes, work.of_unit(&region)],
             step: match region.unit {
                 Unit::Columns | Unit::Channels if region.units >= 4 * TOGETHER => TOGETHER,
                 _ => 1,
@@ -120,6 +130,7 @@ impl<'b> Pruning<'b> {
         Ok(Self {
             bundle,
             plans: plans.collect(),
+            multiplications: work.all(),
         })
     }
 
@@ -127,8 +138,14 @@ impl<'b> Pruning<'b> {
     pub fn found(&self) -> Vec<Pruned> {
         self.plans
             .iter()
-            .map(|plan| plan.told(Given::Units(0), plan.all_bytes()))
+            .map(|plan| plan.told(Given::Units(0), plan.all()))
             .collect()
+    }
+
+    /// Multiplications with weights that a run makes for one token, or for one picture (of 224 x 224 where the graph leaves that open); 0
+    /// where they cannot be known before a run.
+    pub fn multiplications(&self) -> usize {
+        self.multiplications
     }
 
     /// The inputs of the last products in sweeps over the texts, each with moments of at most 128 MB, or of one input.
@@ -228,7 +245,9 @@ impl<'b> Pruning<'b> {
         Ok(())
     }
 
-    /// Says how much each region gives, so that this share of the bytes of all weights is saved at least.
+    /// Says how much each region gives, so that this share of the bytes of all weights is saved at least, and of the multiplications
+    /// with them where that much can be had: those of a convolutional network's last layers are most of its bytes, and few of its
+    /// multiplications.
     ///
     /// # Errors
     /// [`OptimizeError::Size`] for a share that is not between 0 and 1; [`OptimizeError::Unsuitable`] where less can be taken out.
@@ -244,8 +263,10 @@ impl<'b> Pruning<'b> {
         let all: usize = infos.iter().map(|info| info.byte_len()).sum();
         let givers: Vec<Giver> = self.plans.iter().map(Plan::giver).collect();
         let bytes = (all as f64 * share).ceil() as usize;
-        let Some(given) = shared(&givers, bytes) else {
-            let most: usize = givers.iter().map(Giver::most).sum();
+        let work = (self.multiplications as f64 * share).ceil() as usize;
+        let given = shared(&givers, [bytes, work]).or_else(|| shared(&givers, [bytes, 0]));
+        let Some(given) = given else {
+            let most: usize = givers.iter().map(|giver| giver.most()[0]).sum();
             return Err(OptimizeError::Unsuitable {
                 origin: self.bundle.origin.clone(),
                 reason: format!(
@@ -289,7 +310,7 @@ impl<'b> Pruning<'b> {
         let (mut fates, mut told) = (Vec::new(), Vec::new());
         for plan in &mut self.plans {
             let matrix = std::mem::take(&mut plan.settled);
-            told.push(plan.told(plan.given, plan.giver().bytes(plan.given)));
+            told.push(plan.told(plan.given, plan.giver().amounts(plan.given)));
             let fate = match plan.given {
                 Given::Units(0) => continue,
                 Given::Whole => Fate::Gone,
@@ -329,7 +350,7 @@ fn seen<'a>(sweep: &'a Sweep, moments: &'a [Moments]) -> Result<Vec<(usize, &'a 
 }
 
 impl Plan {
-    fn told(&self, given: Given, bytes: usize) -> Pruned {
+    fn told(&self, given: Given, [bytes, multiplications]: Amounts) -> Pruned {
         Pruned {
             matrix: self.region.matrix.clone(),
             unit: self.region.unit,
@@ -339,11 +360,12 @@ impl Plan {
                 Given::Whole => 0,
             },
             bytes,
+            multiplications,
         }
     }
 
-    fn all_bytes(&self) -> usize {
-        self.region.units * self.region.unit_bytes
+    fn all(&self) -> Amounts {
+        self.unit.map(|unit| self.region.units * unit)
     }
 
     /// The units that go.
@@ -386,12 +408,8 @@ impl Plan {
                 .map(|error| by * error)
                 .collect(),
             step: self.step,
-            unit_bytes: self.region.unit_bytes,
-            whole: self
-                .region
-                .skip
-                .is_some()
-                .then_some((all, self.all_bytes())),
+            unit: self.unit,
+            whole: self.region.skip.is_some().then_some((all, self.all())),
         }
     }
 }
