@@ -150,13 +150,15 @@ fn networks_have_the_reference_s_logits_whatever_their_outputs_are_called() {
         ..
     } = &net;
     let (name, probabilities) = (name.clone(), probabilities.clone());
+    // As some exporters name outputs.
+    let named_last = net.net.node("Identity", &[&probabilities], vec![]);
     let wanted: Vec<Vec<f64>> = images
         .iter()
         .map(|image| net.net.exact(&name, &values(image)))
         .collect();
     let labels = tiny_network::LABELS.len();
     for which in engines_of_networks() {
-        for output in [&name, &probabilities] {
+        for output in [&name, &probabilities, &named_last] {
             let files = [
                 ("model.onnx", net.file(&[(output, &[labels])])),
                 ("config.json", named(labels)),

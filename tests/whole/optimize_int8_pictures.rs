@@ -188,9 +188,11 @@ fn features_of_a_network_and_vectors_of_transformers_keep_their_directions() {
     let x = net.conv("x", [16, 3, 3, 3], true, vec![]);
     let x = net.silu(&x);
     let y = net.conv(&x, [16, 16, 1, 1], true, vec![]);
-    let maps = net.node("Add", &[&x, &y], vec![]);
+    let sum = net.node("Add", &[&x, &y], vec![]);
+    // Its zero points are so many that they are a weight.
+    let maps = net.conv(&sum, [1040, 16, 1, 1], true, vec![]);
     let dims =
-        [("batch", 0), ("", 16), ("", SIZE.0 - 2), ("", SIZE.1 - 2)].map(|(name, extent)| {
+        [("batch", 0), ("", 1040), ("", SIZE.0 - 2), ("", SIZE.1 - 2)].map(|(name, extent)| {
             match extent {
                 0 => isovec_engine::description::Dim::Symbolic(name.into()),
                 extent => isovec_engine::description::Dim::Fixed(extent),
@@ -209,7 +211,7 @@ fn features_of_a_network_and_vectors_of_transformers_keep_their_directions() {
         files.map(|(name, bytes)| (name.to_owned(), bytes.into())),
     );
     for (name, source, products) in [
-        ("maps", maps, 2),
+        ("maps", maps, 3),
         ("vit", checkpoint(&pictures::vit()), 19),
         ("clip", checkpoint(&pictures::clip()), 19),
     ] {

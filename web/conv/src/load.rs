@@ -52,7 +52,9 @@ pub(crate) async fn lists(
     let mut known = HashMap::new();
     for (index, info) in bundle.weights.weights().iter().enumerate() {
         let several = info.shape.iter().filter(|&&extent| extent != 1).count();
-        if several > 1 || info.byte_len() > SMALL_LIST {
+        // Whoever reads another type is refused.
+        let known_type = !matches!(info.dtype, DType::I8 | DType::U8 | DType::BF16);
+        if several > 1 || info.byte_len() > SMALL_LIST || !known_type {
             continue;
         }
         let bytes = bundle.weights.read(index).await?;

@@ -134,6 +134,7 @@ impl<'b> Rewriting<'b> {
         let mut model = self.bundle.graph.clone();
         if let Some(graph) = model.graph.as_mut() {
             write(graph);
+            name_apart(&mut graph.node);
             graph.initializer.append(&mut self.small);
         }
         let mut made = ModelBundle {
@@ -148,6 +149,17 @@ impl<'b> Rewriting<'b> {
         };
         prune(&mut made);
         made
+    }
+}
+
+/// Gives nodes that have the name of one before them another: a node may be there already that was named after the value that a new one
+/// makes now.
+fn name_apart(nodes: &mut [NodeProto]) {
+    let mut names: HashSet<String> = HashSet::new();
+    for node in nodes.iter_mut().filter(|node| !node.name.is_empty()) {
+        while !names.insert(node.name.clone()) {
+            node.name.push('_');
+        }
     }
 }
 

@@ -90,9 +90,18 @@ pub fn keep_scores(bundle: &mut ModelBundle) -> Result<()> {
         if !matches!(dims[..], [_, Dim::Fixed(_)]) {
             return None;
         }
-        let logits = match producer(graph, &wanted.name)? {
-            softmax if is(softmax, "Softmax") => softmax.input.first()?.clone(),
-            _ => wanted.name,
+        let mut last = producer(graph, &wanted.name)?;
+        // As some exporters name outputs.
+        for _ in 0..BETWEEN {
+            let before = last.input.first().filter(|_| is(last, "Identity"));
+            match before.and_then(|name| producer(graph, name)) {
+                Some(before) => last = before,
+                None => break,
+            }
+        }
+        let logits = match is(last, "Softmax") {
+            true => last.input.first()?.clone(),
+            false => wanted.name,
         };
         if logits != LOGITS {
             rename(graph, LOGITS, &format!("{LOGITS}.in_graph"));
