@@ -21,6 +21,7 @@ OF_ALL = {
     "passes, extended": ["--level", "extended"],
     "f16": ["--dtype", "f16"],
     "int8 static, f16": ["--int8", "static", "--dtype", "f16"],
+    "int8 static in 7 bits, f16": ["--int8", "static", "--seven-bits", "--dtype", "f16"],
     "pruned by 10%": ["--prune", "10%"],
     "pruned by 10%, int8 static, f16": ["--prune", "10%", "--int8", "static", "--dtype", "f16"],
 }

@@ -70,7 +70,7 @@ pub(crate) enum Command {
     /// The folder loads as a model, gets its name when it is complete, and has the same bytes on every run. The report
     /// has sizes, what was applied and what was not, and with texts the cosine, the neighbours and the time before and
     /// after.
-    Optimize(Optimize),
+    Optimize(Box<Optimize>),
     /// Measure this machine with your model and texts: batches, lengths, callers.
     ///
     /// --save stores every turn under a name. --compare measures the same again and shows for each figure how much
@@ -694,6 +694,11 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) keep_tokens_of: Vec<PathBuf>,
 
+    /// Languages whose texts will be embedded, as en,de or zh-Hant: tokens in the letters of others are taken out, but for those of
+    /// --keep-tokens-of.
+    #[arg(long, value_name = "LANGUAGE", value_delimiter = ',')]
+    pub(crate) keep_languages: Vec<String>,
+
     /// Make a static model: a vector of so many components for each token, and no transformer. Many times as fast, and
     /// less accurate: the report says how much on your texts. --dtype int8 makes the table a quarter.
     #[arg(long = "static", value_name = "COMPONENTS", value_parser = at_least_one)]
@@ -731,6 +736,11 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "NODE")]
     pub(crate) in_f32: Vec<String>,
 
+    /// Give the weights of --int8 7 bits instead of 8: ONNX Runtime then gives the same vectors on processors without VNNI, where sums of
+    /// products of 8 bits are cut off.
+    #[arg(long)]
+    pub(crate) seven_bits: bool,
+
     /// Look at each node that --int8 makes alone: the report says what the vectors are with that node alone in int8. It takes a load and
     /// 32 texts or pictures for each node.
     #[arg(long)]
@@ -763,13 +773,13 @@ pub(crate) struct Optimize {
     /// Pictures to compare and time both models and all candidates of --budget with, of a model that reads pictures, and to calibrate --prune and --int8 with: files,
     /// and folders with all that is in them. At most 1,000 are taken, evenly from all of them.
     #[cfg(feature = "image")]
-    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "calibrate", "keep_tokens_of", "static_dimension", "int4"])]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "calibrate", "keep_tokens_of", "keep_languages", "static_dimension", "int4"])]
     pub(crate) images: Vec<PathBuf>,
 
     /// Pictures to calibrate --prune and --int8 with: others than --images, so that the comparison says what new pictures will see
     /// [default: those of --images]. At most 1,000 are taken, evenly from all of them.
     #[cfg(feature = "image")]
-    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "calibrate", "keep_tokens_of", "static_dimension", "int4"])]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "calibrate", "keep_tokens_of", "keep_languages", "static_dimension", "int4"])]
     pub(crate) calibrate_images: Vec<PathBuf>,
 
     /// The JSON field or CSV column that holds the text [default: text].

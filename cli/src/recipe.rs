@@ -43,6 +43,11 @@ static KEYS: &[Key] = &[
         set: |args, value, folder| fill(&mut args.keep_tokens_of, paths(value, folder)?),
     },
     Key {
+        name: "keep_languages",
+        takes: "a list of languages: [\"en\", \"de\"]",
+        set: |args, value, _| fill(&mut args.keep_languages, words(value)?),
+    },
+    Key {
         name: "static_dimension",
         takes: COUNT,
         set: |args, value, _| absent(&mut args.static_dimension, read(value, args::at_least_one)?),
@@ -79,6 +84,14 @@ static KEYS: &[Key] = &[
         name: "in_f32",
         takes: "a list of names, as the report has them: [\"MatMul_1\"]",
         set: |args, value, _| fill(&mut args.in_f32, words(value)?),
+    },
+    Key {
+        name: "seven_bits",
+        takes: "true or false",
+        set: |args, value, _| {
+            args.seven_bits |= value.as_bool().ok_or_else(|| is_a(value))?;
+            Ok(())
+        },
     },
     Key {
         name: "each_node",
@@ -284,7 +297,7 @@ mod tests {
         let all = ["isovec", "optimize", "model", "--out", "small"];
         let args = Args::try_parse_from(all.iter().chain(flags)).expect("usable");
         match args.command {
-            Command::Optimize(optimize) => optimize,
+            Command::Optimize(optimize) => *optimize,
             other => panic!("{other:?}"),
         }
     }
@@ -313,6 +326,11 @@ mod tests {
                 "[\"b.txt\", \"/c.txt\"]",
                 "--keep-tokens-of folder/b.txt /c.txt",
             ],
+        ),
+        (
+            "keep_languages",
+            ["[\"en\", \"de\"]", "--keep-languages en,de"],
+            ["\"ja\"", "--keep-languages ja"],
         ),
         (
             "static_dimension",
@@ -406,7 +424,11 @@ mod tests {
             assert_eq!(said(&with(other, &[]).expect(key)), other_args, "{key}");
             assert_eq!(said(&with(one, &as_other).expect(key)), other_args, "{key}");
         }
-        const SWITCHES: [(&str, &str); 2] = [("int4", "--int4"), ("each_node", "--each-node")];
+        const SWITCHES: [(&str, &str); 3] = [
+            ("int4", "--int4"),
+            ("seven_bits", "--seven-bits"),
+            ("each_node", "--each-node"),
+        ];
         for (key, flag) in SWITCHES {
             let set = |flags: &[&str], to: &str| {
                 said(&filled(flags, &format!("{key} = {to}")).expect("usable"))

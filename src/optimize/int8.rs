@@ -50,6 +50,7 @@ pub(super) async fn make(
     };
     let mut how = Int8Options::new(activations);
     how.smooth = options.smooth;
+    how.weights = options.weight_bits();
     how.kept.clone_from(&options.in_f32);
     let seen = observed.as_ref();
     let (made, mut told) = quantise(bundle, &products, seen, &how, cancel).await?;

@@ -140,6 +140,7 @@ async fn of_products(
     }
     let mut how = Int8Options::new(activations);
     how.smooth = options.smooth;
+    how.weights = options.weight_bits();
     let kept = options.in_f32.iter();
     let kept = kept.filter(|name| products.names().any(|own| own == **name));
     how.kept = kept.cloned().collect();
@@ -171,11 +172,14 @@ async fn of_layers(
         ranges.add(|name| value(run, name))
     })
     .await?;
-    let result = convolutions::quantise(made, layers, &ranges, &options.in_f32, cancel).await?;
+    let bits = options.weight_bits();
+    let result =
+        convolutions::quantise(made, layers, &ranges, &options.in_f32, bits, cancel).await?;
     let (made, mut told) = result;
     if let Some(original) = original(bundle, config, options, output).await? {
         for layer in told.iter_mut().filter(|layer| layer.int8) {
-            let one = convolutions::alone(bundle, layers, &ranges, &layer.node, cancel).await?;
+            let one =
+                convolutions::alone(bundle, layers, &ranges, bits, &layer.node, cancel).await?;
             layer.alone = original.alone(one).await?;
         }
     }

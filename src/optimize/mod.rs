@@ -9,6 +9,7 @@ mod int4;
 mod int8;
 #[cfg(feature = "image")]
 mod int8_pictures;
+mod languages;
 mod measure;
 mod observe;
 mod options;
@@ -214,10 +215,10 @@ async fn make(
         .map_or(0, |graph| graph.node.len());
     let asked_passes: Vec<Pass> = options.passes.iter().copied().collect();
     let (original, passes) = simplify(&original, &asked_passes, cancel).await?;
-    let (bundle, trimmed) = match &options.keep_tokens_of {
-        None => (original, None),
-        Some(texts) => {
-            let (bundle, trimmed) = trim(&original, texts, config)?;
+    let (bundle, trimmed) = match options.trims() {
+        false => (original, None),
+        true => {
+            let (bundle, trimmed) = trim(&original, options, config)?;
             // Nothing was taken out: it is the same model, with the same identity.
             let same = trimmed.tokens == trimmed.tokens_before;
             (if same { original } else { bundle }, Some(trimmed))
@@ -329,11 +330,12 @@ impl Made {
         let vocabulary = match &self.trimmed {
             None => Step::left_out(
                 "vocabulary",
-                "no texts were given whose tokens are to be kept",
+                "no texts or languages were given whose tokens are to be kept",
             ),
-            Some(trimmed) if trimmed.tokens == trimmed.tokens_before => {
-                Step::left_out("vocabulary", "the texts have all tokens of the model")
-            }
+            Some(trimmed) if trimmed.tokens == trimmed.tokens_before => Step::left_out(
+                "vocabulary",
+                "the texts or languages have all tokens of the model",
+            ),
             Some(trimmed) => Step::done(
                 "vocabulary",
                 format!(
@@ -383,13 +385,13 @@ fn in_halves(dtype: Dtype) -> bool {
 
 /// What can be known before a model is opened.
 fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
-    let nothing = options.keep_tokens_of.is_none() && options.static_dimension.is_none();
+    let nothing = !options.trims() && options.static_dimension.is_none();
     let mut faults = Vec::new();
     let nothing = nothing && options.int8.is_none() && options.prune.is_none() && !options.int4;
     let nothing = nothing && options.passes.is_empty();
     if nothing && config.model.dtype.is_none() {
         faults.push(
-            "nothing is to be optimised: give a level of passes, texts whose tokens are kept, a share of the bytes that is taken out, the dimension of a static model, products in int8, matrices in 4 bits, or model.dtype",
+            "nothing is to be optimised: give a level of passes, texts or languages whose tokens are kept, a share of the bytes that is taken out, the dimension of a static model, products in int8, matrices in 4 bits, or model.dtype",
         );
     }
     if !options.passes.is_empty() && options.static_dimension.is_some() {
@@ -435,6 +437,9 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
     if !options.in_f32.is_empty() && options.int8.is_none() {
         faults.push("only products in int8, which were not asked for, leave nodes in f32");
     }
+    if options.seven_bits && options.int8.is_none() {
+        faults.push("7 bits are those of weights in int8, which were not asked for");
+    }
     if options.each_node && options.int8.is_none() {
         faults.push(
             "nodes are looked at one by one where they are made in int8, which was not asked for",
@@ -475,12 +480,26 @@ fn beside(folder: &Path) -> Result<FreshFolder> {
     made.map_err(|source| Error::io(folder, source))
 }
 
-/// Takes out what no text has.
+/// Takes out what no text and no language has.
 fn trim(
     bundle: &ModelBundle,
-    texts: &[String],
+    options: &OptimizeOptions,
     config: &EmbeddingConfig,
 ) -> Result<(ModelBundle, TrimmedVocabulary)> {
-    let tokens = tokens::used(bundle, texts, config)?;
+    let languages = &options.keep_languages;
+    let texts = match &options.keep_tokens_of {
+        Some(texts) => texts.as_slice(),
+        None => &[],
+    };
+    if languages.is_empty() && texts.iter().all(|text| text.trim().is_empty()) {
+        let empty = "there is no text whose tokens are to be kept; give texts like those that will be embedded";
+        return Err(OptimizeError::Texts(empty.into()).into());
+    }
+    let mut tokens = tokens::used(bundle, texts, config)?;
+    if !languages.is_empty() {
+        tokens
+            .ids
+            .extend(languages::tokens_in(bundle, &tokens.folder, languages)?);
+    }
     Ok(trim_vocabulary(bundle, &tokens.folder, &tokens.ids)?)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isovec_engine::cancel::Cancel;
 
-use isovec_optimize::int8::Activations;
+use isovec_optimize::int8::{Activations, WeightBits};
 use isovec_optimize::simplify::{Level, Pass};
 
 use crate::model::{OnProgress, Watch};
@@ -20,6 +20,9 @@ pub struct OptimizeOptions {
     pub passes: BTreeSet<Pass>,
     /// Texts like those that will be embedded: tokens that none of them has are taken out. `None`: all tokens stay.
     pub keep_tokens_of: Option<Vec<String>>,
+    /// Languages whose texts will be embedded, as `en` or `zh-Hant` (BCP 47): tokens in the letters of others are taken out, but for those
+    /// of [`keep_tokens_of`](Self::keep_tokens_of). Empty: none is taken out for its letters.
+    pub keep_languages: Vec<String>,
     /// A static model of vectors of so many components is made instead of a smaller form of the model itself.
     pub static_dimension: Option<usize>,
     /// Columns, heads of attention and layers that the vectors of [`calibrate_with`](Self::calibrate_with) miss least are taken out,
@@ -39,6 +42,9 @@ pub struct OptimizeOptions {
     pub bits: Option<f64>,
     /// Nodes that [`int8`](Self::int8) leaves in f32, by the names in [`Report::products`](super::Report::products).
     pub in_f32: BTreeSet<String>,
+    /// Weights of [`int8`](Self::int8) have 7 bits instead of 8, so that ONNX Runtime gives the same vectors on processors without VNNI;
+    /// see [`WeightBits`].
+    pub seven_bits: bool,
     /// Each node that [`int8`](Self::int8) makes is also looked at alone: [`Report::products`](super::Report::products) says what the
     /// vectors are with that node alone in int8. The model is loaded and runs on 32 texts or pictures once for each node.
     pub each_node: bool,
@@ -84,6 +90,21 @@ impl OptimizeOptions {
     ) -> Self {
         self.keep_tokens_of = Some(texts.into_iter().map(Into::into).collect());
         self
+    }
+
+    /// Takes all tokens out that are written in the letters of other languages than these.
+    #[must_use]
+    pub fn with_keep_languages<T: Into<String>>(
+        mut self,
+        languages: impl IntoIterator<Item = T>,
+    ) -> Self {
+        self.keep_languages = languages.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Whether tokens are taken out.
+    pub fn trims(&self) -> bool {
+        self.keep_tokens_of.is_some() || !self.keep_languages.is_empty()
     }
 
     /// Makes a static model, whose vectors have so many components.
@@ -133,6 +154,20 @@ impl OptimizeOptions {
     pub fn with_in_f32<T: Into<String>>(mut self, nodes: impl IntoIterator<Item = T>) -> Self {
         self.in_f32 = nodes.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Gives weights in int8 7 bits instead of 8.
+    #[must_use]
+    pub fn with_seven_bits(mut self) -> Self {
+        self.seven_bits = true;
+        self
+    }
+
+    pub(super) fn weight_bits(&self) -> WeightBits {
+        match self.seven_bits {
+            false => WeightBits::Eight,
+            true => WeightBits::Seven,
+        }
     }
 
     /// Looks at each node that is made in int8 alone.

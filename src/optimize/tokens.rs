@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use isovec_engine::bundle::ModelBundle;
-use isovec_optimize::OptimizeError;
 use isovec_tokenize::Limits;
 
 use crate::config::EmbeddingConfig;
@@ -29,16 +28,18 @@ pub(super) fn used(
     texts: &[String],
     config: &EmbeddingConfig,
 ) -> Result<Used> {
-    if texts.iter().all(|text| text.trim().is_empty()) {
-        let empty = "there is no text whose tokens are to be kept; give texts like those that will be embedded";
-        return Err(OptimizeError::Texts(empty.into()).into());
-    }
     let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
     let table = files.table.as_ref();
     let reader = Reader::read(&mut bundle.clone(), &Input::Texts, files.lowercase, table)?;
     let reader = reader.texts()?;
     let prompts = Prompts::new(&files, &config.text);
     let mut ids = BTreeSet::new();
+    // A prompt has its tokens where there is no text as well.
+    let texts = if texts.is_empty() {
+        &[String::new()]
+    } else {
+        texts
+    };
     for prefix in prompts.texts() {
         for window in texts.chunks(WINDOW) {
             let whole: Vec<_> = window

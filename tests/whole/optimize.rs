@@ -189,6 +189,79 @@ fn a_table_of_250_002_tokens_loses_most_bytes_and_no_bit_of_what_is_kept() {
 }
 
 #[test]
+fn a_language_keeps_the_tokens_in_its_letters() {
+    let original = tempfile::tempdir().unwrap();
+    let model = many_tokens(original.path());
+    let folder = tempfile::tempdir().unwrap();
+    let config = || Which::Portable.configure(EmbeddingConfig::default());
+    let made = |name: &str, languages: &[&str], texts: &[&str]| {
+        let place = folder.path().join(name);
+        let mut options = OptimizeOptions::default()
+            .with_keep_languages(languages.iter().copied())
+            .without_comparison();
+        if !texts.is_empty() {
+            options = options.with_keep_tokens_of(texts.iter().copied());
+        }
+        let report = optimize(model.clone(), &place, config(), options).unwrap();
+        let file: Value = serde_json::from_slice(&content(&place)["tokenizer.json"]).unwrap();
+        let pieces = file["model"]["vocab"].as_array().unwrap().iter();
+        let pieces: std::collections::BTreeSet<String> = pieces
+            .map(|piece| piece[0].as_str().unwrap().to_owned())
+            .collect();
+        (report, pieces, place)
+    };
+    let (report, english, place) = made("en", &["en"], &[]);
+    assert!(
+        report.after.bytes() * 2 < report.before.bytes(),
+        "{report:?}"
+    );
+    // Letters of foreign words stay as tokens of their own; others have none but for the piece with the lowest score.
+    assert!(english.contains("<s>") && english.contains("é") && english.contains("ü"));
+    let foreign = |piece: &&String| {
+        piece.chars().count() > 1 && piece.chars().any(|c| c.is_alphabetic() && !c.is_ascii())
+    };
+    assert!(english.iter().filter(foreign).count() <= 1, "{english:?}");
+    assert!(!english.contains("中") && !english.contains("д"));
+    assert!(english.len() > 10_000);
+    // Texts in its letters have the same bits.
+    let texts = ["the dog and the cat", "a bad cab faded", "x"].map(String::from);
+    let (before, after) = (
+        load(model.clone(), Which::Portable),
+        load(&*place, Which::Portable),
+    );
+    assert_eq!(vectors(&before, &texts), vectors(&after, &texts));
+    // Of several languages all tokens, and those of texts as well.
+    let (_, german, _) = made("de", &["de"], &[]);
+    let (_, both, _) = made("de and ru", &["de", "ru"], &[]);
+    assert!(
+        german.is_superset(
+            &english
+                .iter()
+                .filter(|piece| piece.is_ascii())
+                .cloned()
+                .collect()
+        )
+    );
+    assert!(
+        german.iter().any(|piece| piece.contains("äb"))
+            && !german.iter().any(|piece| piece.contains("дв"))
+    );
+    assert!(both.is_superset(&german) && both.iter().any(|piece| piece.contains("дв")));
+    let (_, with_texts, _) = made("en and texts", &["en"], &["中"]);
+    assert!(with_texts.contains("中") && with_texts.is_superset(&english));
+    for wrong in ["", "xx", "english", "e n"] {
+        let options = OptimizeOptions::default().with_keep_languages([wrong]);
+        let place = folder.path().join("wrong");
+        let error = optimize(model.clone(), &place, config(), options).unwrap_err();
+        assert!(
+            error.to_string().contains("no letters are known"),
+            "{wrong:?}: {error}"
+        );
+        assert!(!place.exists());
+    }
+}
+
+#[test]
 fn fewer_tokens_and_fewer_bits_go_together() {
     let folder = tempfile::tempdir().unwrap();
     let place = folder.path().join("small");

@@ -347,6 +347,11 @@ fn what_cannot_be_done_in_int8_is_refused_and_leaves_nothing() {
             "\"a node\"",
         ),
         (
+            OptimizeOptions::default().with_seven_bits(),
+            "Config",
+            "7 bits",
+        ),
+        (
             OptimizeOptions::default().with_smooth(0.5),
             "Config",
             "smoothing belongs",

@@ -76,7 +76,7 @@ impl OptimizationReport {
 
 /// Writes a smaller or faster model into a new folder, and reports what that changed on the texts or pictures.
 #[pyfunction]
-#[pyo3(signature = (source, out, *, level=None, passes=Vec::new(), texts=None, calibrate=None, images=None, calibrate_images=None, keep_tokens_of=None, static_dimension=None, prune=None, int8=None, smooth=None, int4=false, bits=None, in_f32=Vec::new(), each_node=false, budget=Vec::new(), rounds=None, seconds=None, config=None, progress=None, **words))]
+#[pyo3(signature = (source, out, *, level=None, passes=Vec::new(), texts=None, calibrate=None, images=None, calibrate_images=None, keep_tokens_of=None, keep_languages=Vec::new(), static_dimension=None, prune=None, int8=None, smooth=None, int4=false, bits=None, in_f32=Vec::new(), seven_bits=false, each_node=false, budget=Vec::new(), rounds=None, seconds=None, config=None, progress=None, **words))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn optimize(
     source: &Bound<'_, PyAny>,
@@ -88,6 +88,7 @@ pub(crate) fn optimize(
     images: Option<&Bound<'_, PyAny>>,
     calibrate_images: Option<&Bound<'_, PyAny>>,
     keep_tokens_of: Option<&Bound<'_, PyAny>>,
+    keep_languages: Vec<String>,
     static_dimension: Option<usize>,
     prune: Option<f64>,
     int8: Option<&str>,
@@ -95,6 +96,7 @@ pub(crate) fn optimize(
     int4: bool,
     bits: Option<f64>,
     in_f32: Vec<String>,
+    seven_bits: bool,
     each_node: bool,
     budget: Vec<String>,
     rounds: Option<usize>,
@@ -109,6 +111,7 @@ pub(crate) fn optimize(
         .with_calibrate_with(all(calibrate)?)
         .with_pictures(opened("images", images)?)
         .with_calibrate_pictures(opened("calibrate_images", calibrate_images)?)
+        .with_keep_languages(keep_languages)
         .with_in_f32(in_f32);
     if keep_tokens_of.is_some() {
         options = options.with_keep_tokens_of(all(keep_tokens_of)?);
@@ -120,6 +123,7 @@ pub(crate) fn optimize(
     for pass in passes {
         options = options.with_pass(pass.parse().map_err(wrong)?);
     }
+    options.seven_bits = seven_bits;
     options.each_node = each_node;
     options.static_dimension = static_dimension;
     options.prune = prune;

@@ -46,6 +46,7 @@ fn make(args: &Optimize) -> Result<()> {
             .with_pictures(opened(&args.images)?)
             .with_calibrate_pictures(opened(&args.calibrate_images)?);
     }
+    options = options.with_keep_languages(args.keep_languages.iter().cloned());
     if !args.keep_tokens_of.is_empty() {
         options = options.with_keep_tokens_of(texts(&args.keep_tokens_of, field)?);
     }
@@ -75,6 +76,9 @@ fn make(args: &Optimize) -> Result<()> {
         options = options.with_bits(bits);
     }
     options = options.with_in_f32(args.in_f32.iter().cloned());
+    if args.seven_bits {
+        options = options.with_seven_bits();
+    }
     if args.each_node {
         options = options.with_each_node();
     }

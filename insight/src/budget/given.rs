@@ -92,7 +92,7 @@ impl Given<PictureRows, Picture> {
         trial: &Trial,
     ) -> Result<Self> {
         let texts = [&options.texts, &options.calibrate_with];
-        if texts.iter().any(|texts| !texts.is_empty()) || options.keep_tokens_of.is_some() {
+        if texts.iter().any(|texts| !texts.is_empty()) || options.trims() {
             return Err(Error::Config(vec![
                 "pictures are for models that read pictures, and texts for models that read texts: give one of the two".into(),
             ]));

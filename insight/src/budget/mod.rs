@@ -121,7 +121,7 @@ pub async fn optimize_within(
 fn check(config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
     let one = options.int8.is_some() || options.int4 || options.static_dimension.is_some();
     let parts = options.smooth.is_some() || options.bits.is_some();
-    let parts = parts || !options.in_f32.is_empty() || options.each_node;
+    let parts = parts || !options.in_f32.is_empty() || options.each_node || options.seven_bits;
     match one || parts || config.model.dtype.is_some() {
         false => Ok(()),
         true => Err(Error::Config(vec![

@@ -72,7 +72,7 @@ impl<M: Model<T>, T: Clone> Workshop<M, T> {
         if self.options.optimize.prune.is_some() {
             techniques.extend([Technique::Pruned, Technique::PrunedInt8Static]);
         }
-        if self.options.optimize.keep_tokens_of.is_some() {
+        if self.options.optimize.trims() {
             techniques.insert(0, Technique::Tokens);
         }
         techniques

@@ -81,6 +81,15 @@ pub enum OptimizeError {
         reason: String,
     },
 
+    /// A language whose letters are not known.
+    #[error(
+        "no letters are known of the language {given:?}; give codes of BCP 47, as en, de or zh-Hant"
+    )]
+    Language {
+        /// The language, as it was given.
+        given: String,
+    },
+
     /// A number that is not finite where one is needed.
     #[error("{what} holds a value that is not finite; the model or its precision is broken")]
     NotFinite {

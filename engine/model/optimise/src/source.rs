@@ -9,6 +9,7 @@ use isovec_engine::weights::{Sink, WeightInfo, WeightSource, Weights};
 use isovec_model::precision::{QuantizedTensor, floats, quantize_weights};
 
 use crate::convolutions::kernel;
+use crate::int8::WeightBits;
 
 /// What is made of the weights of a source.
 #[derive(Debug, Clone)]
@@ -16,7 +17,11 @@ pub(crate) enum Form {
     /// The weight of this index as it is.
     Same(usize),
     /// A matrix whose rows are multiplied, in whole numbers with a scale for each column.
-    Matrix { weight: usize, by: Arc<[f32]> },
+    Matrix {
+        weight: usize,
+        by: Arc<[f32]>,
+        weights: WeightBits,
+    },
     /// A table in whole numbers with a scale for each row.
     Table(usize),
     /// A kernel whose outputs, places of an axis, are multiplied, in whole numbers with these scales.
@@ -84,7 +89,11 @@ impl WeightSource for Reformed {
                     let bytes = self.source.read(*weight).await?;
                     return Ok(turned(&bytes, &info.shape, order, info.dtype.size()).into());
                 }
-                Form::Matrix { weight, by } => matrix(&self.source, *weight, by).await?.values,
+                Form::Matrix {
+                    weight,
+                    by,
+                    weights,
+                } => matrix(&self.source, *weight, by, *weights).await?.values,
                 Form::Table(weight) => table(&self.source, *weight).await?.values,
                 Form::Kernel {
                     weight,
@@ -152,14 +161,29 @@ fn turned(bytes: &[u8], shape: &[usize], order: &[usize], size: usize) -> Vec<u8
 }
 
 /// A matrix whose rows are multiplied, in whole numbers with a scale for each column.
-pub(crate) async fn matrix(source: &Weights, weight: usize, by: &[f32]) -> Result<QuantizedTensor> {
+pub(crate) async fn matrix(
+    source: &Weights,
+    weight: usize,
+    by: &[f32],
+    weights: WeightBits,
+) -> Result<QuantizedTensor> {
     let info = &source.weights()[weight];
     let mut values = floats(source, weight).await?;
     let width = info.shape.last().copied().unwrap_or(0).max(1);
     for (row, by) in values.chunks_exact_mut(width).zip(by) {
         row.iter_mut().for_each(|value| *value *= by);
     }
-    quantize_weights(&values, &info.shape, Some(1)).map_err(|error| named(info, &error))
+    let whole = quantize_weights(&values, &info.shape, Some(1));
+    let mut whole = whole.map_err(|error| named(info, &error))?;
+    if weights != WeightBits::default() {
+        let by = WeightBits::default().largest() / weights.largest();
+        let scales = &mut whole.channels.scales;
+        scales.iter_mut().for_each(|scale| *scale *= by);
+        let steps = values.iter().zip(scales.iter().cycle());
+        let steps = steps.map(|(value, scale)| (value / scale).round_ties_even() as i8);
+        whole.values = steps.collect();
+    }
+    Ok(whole)
 }
 
 /// A table in whole numbers with a scale for each row.

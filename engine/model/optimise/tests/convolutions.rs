@@ -11,6 +11,7 @@ use isovec_model::onnx::builder::{int, ints};
 use isovec_model::onnx::write_model;
 use isovec_optimize::OptimizeError;
 use isovec_optimize::convolutions::{Convolutions, Ranges, quantise};
+use isovec_optimize::int8::WeightBits;
 use isovec_optimize::int8::{LEAST_SQNR, Product};
 use isovec_test_models::convolutions::{Net, bottleneck, inverted};
 use isovec_test_models::rng::Rng;
@@ -40,9 +41,25 @@ fn quantised(
     ranges: &Ranges,
     kept: &[&str],
 ) -> Result<(ModelBundle, Vec<Product>), OptimizeError> {
+    with_bits(bundle, ranges, kept, WeightBits::Eight)
+}
+
+fn with_bits(
+    bundle: &ModelBundle,
+    ranges: &Ranges,
+    kept: &[&str],
+    bits: WeightBits,
+) -> Result<(ModelBundle, Vec<Product>), OptimizeError> {
     let kept: BTreeSet<String> = kept.iter().map(ToString::to_string).collect();
     let layers = Convolutions::of(bundle).unwrap();
-    pollster::block_on(quantise(bundle, &layers, ranges, &kept, &Cancel::new()))
+    pollster::block_on(quantise(
+        bundle,
+        &layers,
+        ranges,
+        &kept,
+        bits,
+        &Cancel::new(),
+    ))
 }
 
 /// The operators of a graph, but for those that make numbers of whole numbers.
@@ -71,6 +88,16 @@ fn what_stands_between_layers_is_in_8_bits_and_norms_become_a_part_of_them() {
     let layers = Convolutions::of(&bundle).unwrap();
     assert!(layers.any());
     let ranges = seen(&layers, &[]);
+    let seven = with_bits(&bundle, &ranges, &[], WeightBits::Seven)
+        .unwrap()
+        .0;
+    for (index, info) in seven.weights.weights().iter().enumerate() {
+        if info.dtype == DType::I8 {
+            let bytes = pollster::block_on(seven.weights.read(index)).unwrap();
+            let largest = bytes.iter().map(|&byte| (byte as i8).abs()).max();
+            assert_eq!(largest, Some(63), "{info:?}");
+        }
+    }
     let (made, told) = quantised(&bundle, &ranges, &[]).unwrap();
     assert!(
         told.iter()

@@ -11,7 +11,9 @@ use isovec_engine::tensor::DType;
 use isovec_engine::weights::{BytesWeights, WeightInfo, WeightsIdentity};
 use isovec_model::onnx::{GraphBuilder, builder::float, write_model};
 use isovec_optimize::OptimizeError;
-use isovec_optimize::int8::{Activations, Int8Options, Observed, Product, Products, quantise};
+use isovec_optimize::int8::{
+    Activations, Int8Options, Observed, Product, Products, WeightBits, quantise,
+};
 use isovec_test_models::rng::Rng;
 
 const WIDTH: usize = 64;
@@ -145,6 +147,39 @@ fn an_input_is_quantised_once_and_a_norm_takes_its_scales() {
     // It is quantised already.
     let error = Products::of(&made).unwrap_err().to_string();
     assert!(error.contains("quantised already"), "{error}");
+}
+
+/// The largest magnitudes of weights in whole numbers of 8 bits.
+fn largest(bundle: &ModelBundle) -> Vec<i8> {
+    let infos = bundle.weights.weights().iter().enumerate();
+    let whole = infos.filter(|(_, info)| info.dtype == DType::I8);
+    let largest = whole.map(|(index, _)| {
+        let bytes = pollster::block_on(bundle.weights.read(index)).unwrap();
+        bytes.iter().map(|&byte| (byte as i8).abs()).max().unwrap()
+    });
+    largest.collect()
+}
+
+#[test]
+fn weights_have_as_many_bits_as_are_asked_for() {
+    let bundle = bundle(|_| ());
+    let products = Products::of(&bundle).unwrap();
+    let observed = seen(&products, 30.0, 8.0);
+    for activations in [Activations::Static, Activations::Dynamic] {
+        let mut options = Int8Options::new(activations);
+        let (eight, before) = quantised(&bundle, Some(&observed), &options).unwrap();
+        options.weights = WeightBits::Seven;
+        let (seven, after) = quantised(&bundle, Some(&observed), &options).unwrap();
+        assert_eq!(
+            (largest(&eight), largest(&seven)),
+            (vec![127; 2], vec![63; 2])
+        );
+        assert_ne!(eight.identity, seven.identity);
+        for (before, after) in before.iter().zip(&after) {
+            let lost = before.sqnr.unwrap() - after.sqnr.unwrap();
+            assert!((0.5..6.2).contains(&lost), "{lost}");
+        }
+    }
 }
 
 #[test]

@@ -8,6 +8,7 @@ use isovec_model::precision::floats;
 use super::constants::Constants;
 use super::layers::{Kernel, Layer};
 use crate::error::{OptimizeError, Result};
+use crate::int8::WeightBits;
 
 /// The largest magnitude of a kernel in whole numbers.
 const LARGEST: f32 = 127.0;
@@ -65,14 +66,14 @@ impl Folded {
         })
     }
 
-    /// The scale of each output's kernel, of whole numbers up to 127, where the values that it is multiplied with have this step.
+    /// The scale of each output's kernel, of whole numbers of so many bits, where the values that it is multiplied with have this step.
     ///
     /// A bias is stored in steps of both. A kernel that is next to nothing gets a scale that its bias has room in.
-    pub(super) fn scales(&self, kernel: &Kernel, step: f32) -> Arc<[f32]> {
+    pub(super) fn scales(&self, kernel: &Kernel, step: f32, weights: WeightBits) -> Arc<[f32]> {
         let mut scales = vec![0f32; kernel.outputs()];
         for (index, value) in self.values.iter().enumerate() {
             let (output, _) = kernel.place(index);
-            let magnitude = (value * self.by[output]).abs() / LARGEST;
+            let magnitude = (value * self.by[output]).abs() / weights.largest();
             scales[output] = scales[output].max(magnitude);
         }
         for (output, scale) in scales.iter_mut().enumerate() {
@@ -175,7 +176,7 @@ mod tests {
             by: vec![-127.0, 1.0, 1.0].into(),
             bias: Some(vec![0.5, 4.0, 0.0]),
         };
-        let scales = folded.scales(&kernel, 0.25);
+        let scales = folded.scales(&kernel, 0.25, WeightBits::Eight);
         assert_eq!((scales[0], scales[2]), (2.0, 1.0));
         let found = rounded(&folded.values, &kernel.shape, 0, &folded.by, &scales);
         // -63.5 goes to the even one.

@@ -30,7 +30,7 @@ use isovec_engine::cancel::Cancel;
 
 use crate::error::{OptimizeError, Result};
 use crate::history;
-use crate::int8::Product;
+use crate::int8::{Product, WeightBits};
 
 pub(crate) use folding::kernel;
 pub use layers::Convolutions;
@@ -38,7 +38,7 @@ pub use observed::Ranges;
 
 /// The same model with layers of whole numbers, and what became of each layer. `kept` are layers that stay in f32, by the names that
 /// [`Product::node`] has; others in it are no fault. `bundle` is the model that `layers` were found in, or what
-/// [`int8::quantise`](crate::int8::quantise()) made of it.
+/// [`int8::quantise`](crate::int8::quantise()) made of it; `weights` are the bits of the kernels' values.
 ///
 /// The identity is a new one, because vectors are others.
 ///
@@ -50,6 +50,7 @@ pub async fn quantise(
     layers: &Convolutions,
     ranges: &Ranges,
     kept: &BTreeSet<String>,
+    weights: WeightBits,
     cancel: &Cancel,
 ) -> Result<(ModelBundle, Vec<Product>)> {
     if ranges.runs() == 0 {
@@ -58,7 +59,7 @@ pub async fn quantise(
                 .into(),
         ));
     }
-    let (made, told) = rewrite::rewrite(bundle, layers, ranges, kept, cancel).await?;
+    let (made, told) = rewrite::rewrite(bundle, layers, ranges, kept, weights, cancel).await?;
     let count = told.iter().filter(|layer| layer.int8).count();
     let step = format!("int8: static, {count} of {} layers", told.len());
     Ok((history::noted(made, &bundle.identity.0, step), told))
@@ -72,11 +73,12 @@ pub async fn alone(
     bundle: &ModelBundle,
     layers: &Convolutions,
     ranges: &Ranges,
+    weights: WeightBits,
     layer: &str,
     cancel: &Cancel,
 ) -> Result<ModelBundle> {
     let others = layers.names().filter(|name| *name != layer);
     let kept = others.map(str::to_owned).collect();
-    let (made, _) = rewrite::rewrite(bundle, layers, ranges, &kept, cancel).await?;
+    let (made, _) = rewrite::rewrite(bundle, layers, ranges, &kept, weights, cancel).await?;
     Ok(made)
 }

@@ -53,6 +53,7 @@ mod tests {
     use super::*;
     use crate::calibrate::Histogram;
     use crate::convolutions::folding::rounded;
+    use crate::int8::WeightBits;
 
     /// Two groups of two channels, one of which is much larger than the others.
     #[test]
@@ -94,7 +95,7 @@ mod tests {
                 squares.sum::<f64>() / (3000.0 * 9.0)
             })
             .collect();
-        let scales = folded.scales(&kernel, step);
+        let scales = folded.scales(&kernel, step, WeightBits::Eight);
         let predicted = of_layer(&kernel, &folded, &scales, step, &powers);
         let whole = rounded(&folded.values, &kernel.shape, 0, &folded.by, &scales);
         let product =

@@ -15,7 +15,7 @@ use super::noise;
 use super::observed::Ranges;
 use super::regions::Regions;
 use crate::error::{OptimizeError, Result};
-use crate::int8::{ASKED, LEAST_SQNR, Product};
+use crate::int8::{ASKED, LEAST_SQNR, Product, WeightBits};
 use crate::rewriting::{Rewriting, node};
 use crate::source::Form;
 
@@ -25,6 +25,7 @@ pub(super) async fn rewrite(
     layers: &Convolutions,
     ranges: &Ranges,
     kept: &BTreeSet<String>,
+    weights: WeightBits,
     cancel: &Cancel,
 ) -> Result<(ModelBundle, Vec<Product>)> {
     layers.need_any(&bundle.origin)?;
@@ -35,7 +36,13 @@ pub(super) async fn rewrite(
     let mut taken = Vec::new();
     for layer in &layers.layers {
         cancel.check().map_err(OptimizeError::from)?;
-        let (ratio, mse) = noise_of(layer, &Folded::of(layer, &constants).await?, ranges, &chain)?;
+        let (ratio, mse) = noise_of(
+            layer,
+            &Folded::of(layer, &constants).await?,
+            ranges,
+            &chain,
+            weights,
+        )?;
         let asked = kept.contains(&layer.shown);
         let int8 = !asked && ratio >= LEAST_SQNR;
         if int8 {
@@ -72,6 +79,7 @@ pub(super) async fn rewrite(
         parts: Rewriting::new(bundle, graph, "isovec int8 layers 1"),
         regions: Regions::around(&taken, graph, &chain, ranges)?,
         constants,
+        weights,
         names: BTreeMap::new(),
         instead: HashMap::new(),
         dropped: BTreeSet::new(),
@@ -90,9 +98,10 @@ fn noise_of(
     folded: &Folded,
     ranges: &Ranges,
     chain: &Chain<'_>,
+    weights: WeightBits,
 ) -> Result<(f64, f64)> {
     let (step, _) = ranges.range(&layer.input)?.to_u8();
-    let scales = folded.scales(&layer.kernel, step);
+    let scales = folded.scales(&layer.kernel, step, weights);
     let powers = ranges.powers(&layer.input);
     let inside = noise::of_layer(&layer.kernel, folded, &scales, step, &powers);
     let given = chain.activated(layer.made());
@@ -122,6 +131,7 @@ struct Writing<'b> {
     parts: Rewriting<'b>,
     regions: Regions,
     constants: Constants<'b>,
+    weights: WeightBits,
     names: BTreeMap<String, Names>,
     /// The nodes of layers, by their output.
     instead: HashMap<&'b str, Vec<NodeProto>>,
@@ -175,7 +185,7 @@ impl<'b> Writing<'b> {
             .values
             .get(&layer.input)
             .map_or(1.0, |&(step, _)| step);
-        let scales = folded.scales(kernel, step);
+        let scales = folded.scales(kernel, step, self.weights);
         let axis = || Some(int("axis", kernel.axis as i64));
         let name = format!("{}.int8", kernel.name);
         let whole = match self.constants.weight(&kernel.name) {

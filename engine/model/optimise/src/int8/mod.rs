@@ -43,6 +43,30 @@ pub enum Activations {
     Dynamic,
 }
 
+/// How many bits the weights of products and layers have.
+///
+/// A processor without VNNI adds two products of 8 bits in 16, of unsigned activations and signed weights
+/// (`vpmaddubsw`): with weights of 8 bits it may reach the end of these, and gives another value. With 7 bits it cannot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WeightBits {
+    /// -127 to 127.
+    #[default]
+    Eight,
+    /// -63 to 63: every processor gives the same.
+    Seven,
+}
+
+impl WeightBits {
+    /// The largest whole number.
+    pub(crate) fn largest(self) -> f32 {
+        match self {
+            Self::Eight => 127.0,
+            Self::Seven => 63.0,
+        }
+    }
+}
+
 /// How products become ones of whole numbers.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
@@ -52,6 +76,8 @@ pub struct Int8Options {
     /// The strength with which scales move into weights, 0 to 1; `None`: for each input the one that predicts the least noise,
     /// or none at all.
     pub smooth: Option<f64>,
+    /// Bits of the matrices' values.
+    pub weights: WeightBits,
     /// Nodes that stay in f32, by the names that [`Product::node`] has.
     pub kept: BTreeSet<String>,
 }
@@ -62,6 +88,7 @@ impl Int8Options {
         Self {
             activations,
             smooth: None,
+            weights: WeightBits::default(),
             kept: BTreeSet::new(),
         }
     }

@@ -10,6 +10,7 @@
 //! layers, where it is up to 30% too large.
 
 use super::observed::Channels;
+use super::{Int8Options, WeightBits};
 use crate::calibrate::Range;
 
 /// Strengths that are tried.
@@ -42,7 +43,7 @@ pub(super) fn plan(
     channels: &Channels,
     matrices: &[Values<'_>],
     signals: &[f64],
-    asked: Option<f64>,
+    options: &Int8Options,
 ) -> Plan {
     let all = || 0..channels.min.len();
     let largest: Vec<f64> = all()
@@ -77,7 +78,9 @@ pub(super) fn plan(
         Plan {
             strength,
             noise: noise
-                .map(|(matrix, squares)| noise_of(channels, matrix, squares, &divisors, range))
+                .map(|(matrix, squares)| {
+                    noise_of(channels, matrix, squares, &divisors, range, options.weights)
+                })
                 .collect(),
             divisors,
             range,
@@ -89,8 +92,8 @@ pub(super) fn plan(
             .map(|(noise, signal)| noise / signal.max(f64::MIN_POSITIVE))
             .sum::<f64>()
     };
-    if asked.is_some() {
-        return with(asked);
+    if options.smooth.is_some() {
+        return with(options.smooth);
     }
     // Of equal ones the first, which changes least.
     let mut best = with(None);
@@ -128,6 +131,7 @@ fn noise_of(
     squares: &[f64],
     divisors: &[f32],
     range: Range,
+    weights: WeightBits,
 ) -> f64 {
     let step = f64::from(range.to_u8().0);
     let mut largest = vec![0f32; matrix.columns];
@@ -143,7 +147,7 @@ fn noise_of(
     }
     let steps = largest
         .iter()
-        .map(|&most| (f64::from(most) / 127.0).powi(2) / 12.0);
+        .map(|&most| (f64::from(most) / f64::from(weights.largest())).powi(2) / 12.0);
     of_activations + steps.sum::<f64>() * power
 }
 
@@ -161,6 +165,7 @@ mod tests {
     use isovec_test_models::rng::Rng;
 
     use super::*;
+    use crate::int8::Activations;
     use crate::int8::observed::Observed;
     use crate::int8::products::{Input, Matrix, Products};
 
@@ -234,6 +239,12 @@ mod tests {
         crate::measure::mse(&product(x, w), &found) * COLUMNS as f64
     }
 
+    fn smoothed(asked: Option<f64>) -> Int8Options {
+        let mut options = Int8Options::new(Activations::Static);
+        options.smooth = asked;
+        options
+    }
+
     #[test]
     fn the_predicted_noise_is_the_one_that_is_measured_and_smoothing_lowers_it() {
         let (x, w) = seeded();
@@ -244,7 +255,7 @@ mod tests {
                 values: &w,
                 columns: COLUMNS,
             };
-            plan(&observed.inputs[0], &[matrix], &[signal], asked)
+            plan(&observed.inputs[0], &[matrix], &[signal], &smoothed(asked))
         };
         let (none, half) = (of(Some(0.0)), of(Some(0.5)));
         let best = of(None);
@@ -259,6 +270,16 @@ mod tests {
         assert!(best.noise[0] <= half.noise[0] && half.noise[0] * 3.0 < none.noise[0]);
         assert!(best.strength.is_some());
         assert_eq!(half.divisors.len(), WIDTH);
+        // A bit less of weights is four times their part of the noise.
+        let mut options = smoothed(Some(0.5));
+        options.weights = WeightBits::Seven;
+        let matrix = Values {
+            values: &w,
+            columns: COLUMNS,
+        };
+        let seven = plan(&observed.inputs[0], &[matrix], &[signal], &options);
+        let quotient = seven.noise[0] / half.noise[0];
+        assert!((1.2..4.1).contains(&quotient), "{quotient}");
     }
 
     #[test]
@@ -269,7 +290,12 @@ mod tests {
             values: &w,
             columns: COLUMNS,
         };
-        let plan = plan(&observed.inputs[0], &[matrix], &[1.0], Some(0.25));
+        let plan = plan(
+            &observed.inputs[0],
+            &[matrix],
+            &[1.0],
+            &smoothed(Some(0.25)),
+        );
         let column = x.iter().skip(7).step_by(WIDTH);
         let of_x = column.fold(0f32, |most, value| most.max(value.abs()));
         let of_w = w[7 * COLUMNS..][..COLUMNS].iter();
@@ -286,7 +312,7 @@ mod tests {
             values: &w,
             columns: COLUMNS,
         };
-        let plan = plan(&observed.inputs[0], &[matrix], &[0.0], None);
+        let plan = plan(&observed.inputs[0], &[matrix], &[0.0], &smoothed(None));
         assert_eq!((plan.noise[0], plan.strength), (0.0, None));
         assert_eq!(decibels(0.0, 0.0), f64::INFINITY);
     }

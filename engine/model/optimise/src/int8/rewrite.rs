@@ -14,7 +14,7 @@ use isovec_model::precision::{dequantize, floats};
 use super::noise::{Plan, Values, decibels, plan};
 use super::observed::Observed;
 use super::products::{Input, Products, Table, users};
-use super::{Activations, Int8Options, LEAST_SQNR, Product};
+use super::{Activations, Int8Options, LEAST_SQNR, Product, WeightBits};
 use crate::error::{OptimizeError, Result};
 use crate::measure::{mse, sqnr};
 use crate::rewriting::{Rewriting, node};
@@ -33,7 +33,7 @@ pub(super) async fn rewrite(
 ) -> Result<(ModelBundle, Vec<Product>)> {
     let empty = GraphProto::default();
     let graph = bundle.graph.graph.as_ref().unwrap_or(&empty);
-    let mut writing = Writing::new(bundle, graph, options.activations);
+    let mut writing = Writing::new(bundle, graph, options);
     let mut told = products.kept.clone();
     for (at, input) in products.inputs.iter().enumerate() {
         cancel.check().map_err(OptimizeError::from)?;
@@ -53,7 +53,8 @@ pub(super) async fn rewrite(
         let seen = observed.map(|observed| {
             let powers = observed.powers[at].iter();
             let signals: Vec<f64> = powers.map(|power| power.of_row()).collect();
-            let plan = plan(&observed.inputs[at], &values, &signals, options.smooth);
+            let channels = &observed.inputs[at];
+            let plan = plan(channels, &values, &signals, options);
             (plan, signals)
         });
         let mut taken = Vec::new();
@@ -106,6 +107,7 @@ struct Writing<'b> {
     bundle: &'b ModelBundle,
     graph: &'b GraphProto,
     activations: Activations,
+    weights: WeightBits,
     /// Its weights and constants.
     parts: Rewriting<'b>,
     /// How often each value of the original is read.
@@ -117,13 +119,15 @@ struct Writing<'b> {
 }
 
 impl<'b> Writing<'b> {
-    fn new(bundle: &'b ModelBundle, graph: &'b GraphProto, activations: Activations) -> Self {
+    fn new(bundle: &'b ModelBundle, graph: &'b GraphProto, options: &Int8Options) -> Self {
         let mut parts = Rewriting::new(bundle, graph, "isovec int8 1");
+        let activations = options.activations;
         parts.identify(&[u8::from(activations == Activations::Dynamic)]);
         Self {
             bundle,
             graph,
             activations,
+            weights: options.weights,
             parts,
             users: users(graph),
             instead: BTreeMap::new(),
@@ -189,10 +193,11 @@ impl<'b> Writing<'b> {
         for &place in taken {
             let product = &input.matrices[place];
             let info = &self.bundle.weights.weights()[product.weight];
-            let whole = matrix(&self.bundle.weights, product.weight, &by).await?;
+            let whole = matrix(&self.bundle.weights, product.weight, &by, self.weights).await?;
             let form = Form::Matrix {
                 weight: product.weight,
                 by: Arc::clone(&by),
+                weights: self.weights,
             };
             let name = format!("{}.int8", info.name);
             let name = self.parts.weight(&name, DType::I8, &info.shape, form);
