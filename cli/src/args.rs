@@ -705,7 +705,7 @@ pub(crate) struct Optimize {
     pub(crate) static_dimension: Option<usize>,
 
     /// Take out columns, heads of attention, channels of convolutions and layers that the vectors of --calibrate, --texts or --images miss
-    /// least, until this share of the bytes of all weights is gone: 10% or 0.1. The model is smaller and every engine computes less; the
+    /// least, until this share of the bytes of all weights is gone, and of the multiplications with them: 10% or 0.1. The model is smaller and every engine computes less; the
     /// report says what it lost and whether it is faster.
     #[arg(long, value_name = "SHARE", value_parser = share, conflicts_with = "static_dimension")]
     pub(crate) prune: Option<f64>,

@@ -27,6 +27,9 @@ pub(super) fn tokens_in(
     folder: &str,
     languages: &[String],
 ) -> Result<BTreeSet<u32>> {
+    if languages.is_empty() {
+        return Ok(BTreeSet::new());
+    }
     let letters = Letters::of(languages)?;
     let tokenizer = Tokenizer::from_folder(&bundle.files, folder, &bundle.origin)?;
     let ids: Vec<u32> = tokenizer

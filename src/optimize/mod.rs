@@ -9,6 +9,7 @@ mod int4;
 mod int8;
 #[cfg(feature = "image")]
 mod int8_pictures;
+#[cfg(feature = "languages")]
 mod languages;
 mod measure;
 mod observe;
@@ -486,7 +487,7 @@ fn trim(
     options: &OptimizeOptions,
     config: &EmbeddingConfig,
 ) -> Result<(ModelBundle, TrimmedVocabulary)> {
-    let languages = &options.keep_languages;
+    let languages = options.languages();
     let texts = match &options.keep_tokens_of {
         Some(texts) => texts.as_slice(),
         None => &[],
@@ -495,11 +496,6 @@ fn trim(
         let empty = "there is no text whose tokens are to be kept; give texts like those that will be embedded";
         return Err(OptimizeError::Texts(empty.into()).into());
     }
-    let mut tokens = tokens::used(bundle, texts, config)?;
-    if !languages.is_empty() {
-        tokens
-            .ids
-            .extend(languages::tokens_in(bundle, &tokens.folder, languages)?);
-    }
+    let tokens = tokens::used(bundle, texts, languages, config)?;
     Ok(trim_vocabulary(bundle, &tokens.folder, &tokens.ids)?)
 }

@@ -22,11 +22,13 @@ pub struct OptimizeOptions {
     pub keep_tokens_of: Option<Vec<String>>,
     /// Languages whose texts will be embedded, as `en` or `zh-Hant` (BCP 47): tokens in the letters of others are taken out, but for those
     /// of [`keep_tokens_of`](Self::keep_tokens_of). Empty: none is taken out for its letters.
+    #[cfg(feature = "languages")]
     pub keep_languages: Vec<String>,
     /// A static model of vectors of so many components is made instead of a smaller form of the model itself.
     pub static_dimension: Option<usize>,
     /// Columns, heads of attention and layers that the vectors of [`calibrate_with`](Self::calibrate_with) miss least are taken out,
-    /// until this share of the bytes of all weights is gone, between 0 and 1. Needs texts.
+    /// until this share of the bytes of all weights is gone, between 0 and 1, and of the multiplications with them where so many can be
+    /// taken out. Needs texts, or pictures.
     pub prune: Option<f64>,
     /// Products are made of whole numbers of 8 bits, in an ONNX file that ONNX Runtime computes so. With `model.dtype = "f16"` the
     /// matrices that stay are stored in 16 bits.
@@ -93,6 +95,7 @@ impl OptimizeOptions {
     }
 
     /// Takes all tokens out that are written in the letters of other languages than these.
+    #[cfg(feature = "languages")]
     #[must_use]
     pub fn with_keep_languages<T: Into<String>>(
         mut self,
@@ -104,7 +107,15 @@ impl OptimizeOptions {
 
     /// Whether tokens are taken out.
     pub fn trims(&self) -> bool {
-        self.keep_tokens_of.is_some() || !self.keep_languages.is_empty()
+        self.keep_tokens_of.is_some() || !self.languages().is_empty()
+    }
+
+    /// The languages whose tokens are kept.
+    pub(super) fn languages(&self) -> &[String] {
+        #[cfg(feature = "languages")]
+        return &self.keep_languages;
+        #[cfg(not(feature = "languages"))]
+        &[]
     }
 
     /// Makes a static model, whose vectors have so many components.

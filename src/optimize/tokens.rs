@@ -1,4 +1,4 @@
-//! The tokens of texts, as the model would read them.
+//! The tokens of texts and languages, as the model would read them.
 
 use std::collections::BTreeSet;
 
@@ -22,10 +22,11 @@ pub(super) struct Used {
     pub(super) folder: String,
 }
 
-/// The tokens of texts behind every prompt of the model, however long the texts are.
+/// The tokens of texts behind every prompt of the model, however long the texts are, and those in the letters of languages.
 pub(super) fn used(
     bundle: &ModelBundle,
     texts: &[String],
+    languages: &[String],
     config: &EmbeddingConfig,
 ) -> Result<Used> {
     let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
@@ -53,5 +54,9 @@ pub(super) fn used(
         }
     }
     let folder = files.table.map(|table| table.folder).unwrap_or_default();
+    #[cfg(feature = "languages")]
+    ids.extend(super::languages::tokens_in(bundle, &folder, languages)?);
+    #[cfg(not(feature = "languages"))]
+    let _ = languages;
     Ok(Used { ids, folder })
 }

@@ -39,13 +39,15 @@ impl Work {
                 .iter()
                 .filter_map(|name| pixels.get(name.as_str()));
             // Of several the one that the others are spread over.
-            let before = inputs.copied().max_by_key(|[rows, columns]| rows * columns);
+            let before = inputs
+                .copied()
+                .max_by_key(|[rows, columns]| rows.saturating_mul(*columns));
             let Some(before) = before else {
                 continue;
             };
             let kernel = graph.constant(node.input.get(1).map_or("", String::as_str));
             let behind = match operator {
-                "Conv" => window(node, &kernel.as_ref()?.shape[2..], before)?,
+                "Conv" => window(node, kernel?.shape.get(2..)?, before)?,
                 "MaxPool" | "AveragePool" => {
                     let sides = node.ints("kernel_shape")?.iter();
                     let sides: Option<Vec<usize>> =
@@ -61,8 +63,9 @@ impl Work {
             if matches!(operator, "Conv" | "Gemm" | "MatMul") {
                 for (place, name) in node.input.iter().enumerate().take(2) {
                     if let Some(constant) = graph.constant(name) {
-                        let times = behind[0] * behind[1];
-                        work.of.insert((at, place), constant.values() * times);
+                        let times = behind[0].saturating_mul(behind[1]);
+                        let all = constant.values().saturating_mul(times);
+                        work.of.insert((at, place), all);
                     }
                 }
             }
@@ -77,13 +80,13 @@ impl Work {
     pub(super) fn of_unit(&self, region: &Region) -> usize {
         let cuts = region.cuts.iter().map(|cut| (cut.node, cut.place));
         let all = cuts.chain([(region.product, 1)]);
-        let all: usize = all.filter_map(|place| self.of.get(&place)).sum();
-        all / region.units
+        let all = all.filter_map(|place| self.of.get(&place)).copied();
+        all.fold(0, usize::saturating_add) / region.units
     }
 
     /// Of all constants.
     pub(super) fn all(&self) -> usize {
-        self.of.values().sum()
+        self.of.values().copied().fold(0, usize::saturating_add)
     }
 }
 
@@ -126,12 +129,15 @@ fn window(node: &NodeProto, sides: &[usize], before: [usize; 2]) -> Option<[usiz
             *behind = before[axis].div_ceil(stride);
             continue;
         }
-        let reach = number("dilations", axis, 1)? * sides[axis].checked_sub(1)? + 1;
+        let between = sides[axis].checked_sub(1)?;
+        let reach = number("dilations", axis, 1)?
+            .checked_mul(between)?
+            .checked_add(1)?;
         let pads = match padding {
             "VALID" => 0,
-            _ => number("pads", axis, 0)? + number("pads", axis + 2, 0)?,
+            _ => number("pads", axis, 0)?.checked_add(number("pads", axis + 2, 0)?)?,
         };
-        let room = (before[axis] + pads).checked_sub(reach)?;
+        let room = before[axis].checked_add(pads)?.checked_sub(reach)?;
         *behind = match node.int("ceil_mode").unwrap_or(0) {
             0 => room / stride + 1,
             _ => room.div_ceil(stride) + 1,
