@@ -62,6 +62,28 @@ def test_passes_are_asked_for_by_level_and_by_name(tmp_path: Path) -> None:
         optimize(BERT, tmp_path / "none", passes=["fast"], config=PORTABLE)
 
 
+def test_languages_keep_their_tokens(tmp_path: Path) -> None:
+    told = optimize(BERT, tmp_path / "en", keep_languages=["en"], texts=TEXTS, config=PORTABLE).to_dict()
+    assert any(step["technique"] == "vocabulary" for step in told["steps"])
+    assert told["quality"]["identical"] == told["quality"]["texts"] == len(TEXTS)
+    with pytest.raises(IsovecError, match="no letters are known"):
+        optimize(BERT, tmp_path / "none", keep_languages=["xx"], config=PORTABLE)
+
+
+def test_nodes_in_int8_are_looked_at_one_by_one(tmp_path: Path) -> None:
+    runtime = {"engine": "onnxruntime"}
+    how: dict[str, Any] = {"int8": "dynamic", "texts": TEXTS, "config": runtime, "each_node": True}
+    eight = optimize(BERT, tmp_path / "eight", **how).to_dict()["products"]
+    seven = optimize(BERT, tmp_path / "seven", seven_bits=True, **how).to_dict()["products"]
+    assert any(product["int8"] for product in eight)
+    for product in eight + seven:
+        assert (product["alone"] is not None) == product["int8"]
+    alone = [product["alone"]["cosine_mean"] for product in eight if product["int8"]]
+    assert 0.9 < min(alone) < 1
+    ratios = [(one["sqnr"], other["sqnr"]) for one, other in zip(eight, seven, strict=True) if one["smooth"] is not None]
+    assert ratios and all(less < more for more, less in ratios)
+
+
 def test_a_budget_chooses_or_writes_nothing(tmp_path: Path) -> None:
     small, none = tmp_path / "small", tmp_path / "none"
     quick: dict[str, Any] = {"texts": TEXTS, "config": PORTABLE, "rounds": 6, "seconds": 0.005}
