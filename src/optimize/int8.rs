@@ -48,15 +48,35 @@ pub(super) async fn make(
             Some(observed)
         }
     };
+    let mut how = how(options, activations);
+    how.kept.clone_from(&options.in_f32);
+    let seen = observed.as_ref();
+    quantised(bundle, &products, seen, &how, config, options, output).await
+}
+
+/// How products become ones of whole numbers, but for those that stay in f32.
+pub(super) fn how(options: &OptimizeOptions, activations: Activations) -> Int8Options {
     let mut how = Int8Options::new(activations);
     how.smooth = options.smooth;
     how.weights = options.weight_bits();
-    how.kept.clone_from(&options.in_f32);
-    let seen = observed.as_ref();
-    let (made, mut told) = quantise(bundle, &products, seen, &how, cancel).await?;
+    how
+}
+
+/// The model with products of whole numbers, each of them looked at alone where that is asked for.
+pub(super) async fn quantised(
+    bundle: &ModelBundle,
+    products: &Products,
+    seen: Option<&Observed>,
+    how: &Int8Options,
+    config: &EmbeddingConfig,
+    options: &OptimizeOptions,
+    output: Output,
+) -> Result<(ModelBundle, Vec<Product>)> {
+    let cancel = &options.watch.cancel;
+    let (made, mut told) = quantise(bundle, products, seen, how, cancel).await?;
     if let Some(original) = original(bundle, config, options, output).await? {
         for product in told.iter_mut().filter(|product| product.int8) {
-            let one = alone(bundle, &products, seen, &how, &product.node, cancel).await?;
+            let one = alone(bundle, products, seen, how, &product.node, cancel).await?;
             product.alone = original.alone(one).await?;
         }
     }

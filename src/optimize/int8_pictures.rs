@@ -5,12 +5,11 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_model::precision::widened;
 use isovec_optimize::OptimizeError;
 use isovec_optimize::convolutions::{self, Convolutions, Ranges};
-use isovec_optimize::int8::{
-    Activations, Int8Options, Observed, Product, Products, alone, check, quantise,
-};
+use isovec_optimize::int8::{Activations, Observed, Product, Products, check};
 
 use super::OptimizeOptions;
 use super::alone::original;
+use super::int8::{how, quantised};
 use super::pictures::{CALIBRATE, observe, some, value};
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
@@ -138,21 +137,12 @@ async fn of_products(
         })
         .await?;
     }
-    let mut how = Int8Options::new(activations);
-    how.smooth = options.smooth;
-    how.weights = options.weight_bits();
+    let mut how = how(options, activations);
     let kept = options.in_f32.iter();
     let kept = kept.filter(|name| products.names().any(|own| own == **name));
     how.kept = kept.cloned().collect();
     let seen = Some(&observed);
-    let (made, mut told) = quantise(bundle, products, seen, &how, cancel).await?;
-    if let Some(original) = original(bundle, config, options, output).await? {
-        for product in told.iter_mut().filter(|product| product.int8) {
-            let one = alone(bundle, products, seen, &how, &product.node, cancel).await?;
-            product.alone = original.alone(one).await?;
-        }
-    }
-    Ok((made, told))
+    quantised(bundle, products, seen, &how, config, options, output).await
 }
 
 /// `made` is what became of the model's products.

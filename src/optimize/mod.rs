@@ -55,7 +55,7 @@ pub use isovec_optimize::calibrate::{Calibrator, Histogram, Range};
 pub use isovec_optimize::distil::{PrincipalComponents, sif_weights};
 pub use isovec_optimize::history::History;
 pub use isovec_optimize::int4::{Matrix, Moments, quantize_for};
-pub use isovec_optimize::int8::{Activations, LEAST_SQNR, Product};
+pub use isovec_optimize::int8::{Activations, Alone, LEAST_SQNR, Product, WeightBits};
 pub use isovec_optimize::measure::{mse, sqnr};
 pub use isovec_optimize::pruning::{Pruned, Unit};
 pub use isovec_optimize::simplify::{Level, Pass, Passed};

@@ -30,22 +30,22 @@ pub struct OptimizeOptions {
     /// until this share of the bytes of all weights is gone, between 0 and 1, and of the multiplications with them where so many can be
     /// taken out. Needs texts, or pictures.
     pub prune: Option<f64>,
-    /// Products are made of whole numbers of 8 bits, in an ONNX file that ONNX Runtime computes so. With `model.dtype = "f16"` the
-    /// matrices that stay are stored in 16 bits.
+    /// Products are made of whole numbers of 8 bits, in an ONNX file that ONNX Runtime computes so. With `model.dtype = "f16"` or
+    /// `"bf16"` the matrices that stay are stored in 16 bits.
     pub int8: Option<Activations>,
     /// The strength, 0 to 1, with which [`int8`](Self::int8) moves scales from activations into weights. `None`: where there are
     /// texts, for each input the one that predicts the least noise.
     pub smooth: Option<f64>,
     /// Matrices and tables are stored in 4 bits a value on average, for a small download, and computed with in f32. Where there are
-    /// texts, they are rounded so that products change least on those. With `model.dtype = "f16"` the matrices that stay are stored
-    /// in 16 bits.
+    /// texts, they are rounded so that products change least on those. With `model.dtype = "f16"` or `"bf16"` the matrices that stay
+    /// are stored in 16 bits.
     pub int4: bool,
     /// Bits of a value on average, 3 to 6, that [`int4`](Self::int4) stores; scales take a quarter of a bit more. `None`: 4.
     pub bits: Option<f64>,
     /// Nodes that [`int8`](Self::int8) leaves in f32, by the names in [`Report::products`](super::Report::products).
     pub in_f32: BTreeSet<String>,
-    /// Weights of [`int8`](Self::int8) have 7 bits instead of 8, so that ONNX Runtime gives the same vectors on processors without VNNI;
-    /// see [`WeightBits`].
+    /// Weights of [`int8`](Self::int8) have 7 bits instead of 8, so that ONNX Runtime cuts no sums off on processors without VNNI; see
+    /// [`WeightBits`].
     pub seven_bits: bool,
     /// Each node that [`int8`](Self::int8) makes is also looked at alone: [`Report::products`](super::Report::products) says what the
     /// vectors are with that node alone in int8. The model is loaded and runs on 32 texts or pictures once for each node.
@@ -174,6 +174,7 @@ impl OptimizeOptions {
         self
     }
 
+    /// The bits of weights in int8.
     pub(super) fn weight_bits(&self) -> WeightBits {
         match self.seven_bits {
             false => WeightBits::Eight,
