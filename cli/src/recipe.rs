@@ -69,11 +69,8 @@ static KEYS: &[Key] = &[
     },
     Key {
         name: "int4",
-        takes: "true or false",
-        set: |args, value, _| {
-            args.int4 |= value.as_bool().ok_or_else(|| is_a(value))?;
-            Ok(())
-        },
+        takes: SWITCH,
+        set: |args, value, _| switch(&mut args.int4, value),
     },
     Key {
         name: "bits",
@@ -87,19 +84,13 @@ static KEYS: &[Key] = &[
     },
     Key {
         name: "seven_bits",
-        takes: "true or false",
-        set: |args, value, _| {
-            args.seven_bits |= value.as_bool().ok_or_else(|| is_a(value))?;
-            Ok(())
-        },
+        takes: SWITCH,
+        set: |args, value, _| switch(&mut args.seven_bits, value),
     },
     Key {
         name: "each_node",
-        takes: "true or false",
-        set: |args, value, _| {
-            args.each_node |= value.as_bool().ok_or_else(|| is_a(value))?;
-            Ok(())
-        },
+        takes: SWITCH,
+        set: |args, value, _| switch(&mut args.each_node, value),
     },
     Key {
         name: "budget",
@@ -194,6 +185,7 @@ static KEYS: &[Key] = &[
 
 const PATHS: &str = "a path or a list of paths, relative to the recipe's folder";
 const COUNT: &str = "a whole number of at least 1";
+const SWITCH: &str = "true or false";
 
 /// The options with what a recipe says in place of those that were not given.
 pub(crate) fn over(mut args: Optimize, path: &Path) -> Result<Optimize> {
@@ -237,6 +229,12 @@ fn fill<T>(option: &mut Vec<T>, values: Vec<T>) -> Result<(), String> {
     if option.is_empty() {
         *option = values;
     }
+    Ok(())
+}
+
+/// A flag without a value: given, it wins over the recipe's `false`.
+fn switch(flag: &mut bool, value: &Value) -> Result<(), String> {
+    *flag |= value.as_bool().ok_or_else(|| is_a(value))?;
     Ok(())
 }
 
