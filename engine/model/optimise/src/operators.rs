@@ -28,6 +28,9 @@ const ALONE: [&str; 21] = [
 /// Operators that compute a value of two in the same place, of which one may be spread.
 const PAIRS: [&str; 4] = ["Add", "Div", "Mul", "Sub"];
 
+/// Operators that leave one pixel.
+const SQUEEZES: [&str; 3] = ["GlobalAveragePool", "GlobalMaxPool", "ReduceMean"];
+
 /// Whether an operator computes each value of its first input by itself.
 pub(crate) fn goes_alone(operator: &str) -> bool {
     ALONE.contains(&operator)
@@ -36,4 +39,9 @@ pub(crate) fn goes_alone(operator: &str) -> bool {
 /// Whether an operator computes each value of two in the same place.
 pub(crate) fn goes_in_pairs(operator: &str) -> bool {
     PAIRS.contains(&operator)
+}
+
+/// Whether an operator leaves one pixel.
+pub(crate) fn squeezes(operator: &str) -> bool {
+    SQUEEZES.contains(&operator)
 }

@@ -10,8 +10,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use super::graph::Graph;
 use super::region::{Cut, Region, Unit};
-use super::work::SQUEEZES;
-use crate::operators::{goes_alone, goes_in_pairs};
+use crate::operators::{goes_alone, goes_in_pairs, squeezes};
 
 /// Operators that compute each channel by itself, beside those that go value by value.
 const BY_CHANNEL: [&str; 5] = [
@@ -158,7 +157,7 @@ impl Walk<'_, '_> {
             // Of one pixel, to weigh the channels: nothing makes up for it, and what that costs is measured.
             let squeezed = graph
                 .maker(value)
-                .is_some_and(|maker| SQUEEZES.contains(&graph.operator(maker)));
+                .is_some_and(|maker| squeezes(graph.operator(maker)));
             let shape = reader(graph, at).filter(|shape| squeezed && shape[1] == self.channels);
             shape?;
             self.cut(at, 1, 1)?;
@@ -184,7 +183,7 @@ impl Walk<'_, '_> {
             // To all pixels of a channel, which stay in their order: one of each only.
             "Flatten" => {
                 let before = graph.maker(&node.input[0])?;
-                let one = SQUEEZES.contains(&graph.operator(before));
+                let one = squeezes(graph.operator(before));
                 (one && node.int("axis").unwrap_or(1) == 1).then_some(())?;
                 values.push(node.input[0].clone());
             }

@@ -8,12 +8,10 @@ use isovec_engine::onnx::proto::{GraphProto, NodeProto, TypeValue, ValueInfoProt
 
 use super::graph::Graph;
 use super::region::Region;
+use crate::operators::squeezes;
 
 /// The extent of a picture where the graph leaves it open.
 const SIDE: usize = 224;
-
-/// Operators that leave one pixel.
-pub(super) const SQUEEZES: [&str; 3] = ["GlobalAveragePool", "GlobalMaxPool", "ReduceMean"];
 
 /// The multiplications of a run with each constant.
 #[derive(Debug, Default)]
@@ -56,7 +54,7 @@ impl Work {
                 }
                 "ConvTranspose" | "Resize" | "Upsample" => return None,
                 "Flatten" => [1, 1],
-                _ if SQUEEZES.contains(&operator) => [1, 1],
+                _ if squeezes(operator) => [1, 1],
                 "Reshape" if rows_alone(graph, node) => [1, 1],
                 _ => before,
             };
