@@ -6,7 +6,7 @@ use isovec::blocking::{Embedder, export};
 use isovec::fingerprint::Precision;
 use isovec::{Dtype, EmbeddingConfig, ExportOptions, Exported, ModelSource};
 use isovec_parity::Reference;
-use isovec_test_support::{Which, engines, minilm, tiny_model};
+use isovec_test_support::{Which, engines, minilm, tiny_model, written_with_tiny_files};
 
 /// What the project promises of a precision.
 struct Bounds {
@@ -170,31 +170,24 @@ fn a_small_model_is_the_same_model_in_another_precision() {
 }
 
 /// The tiny model in a folder, each weight rounded to bfloat16.
-fn published_in_bf16(folder: &Path) {
+fn published_in_bf16(folder: &Path) -> ModelSource {
     let tiny = isovec_test_support::data("tiny-bert");
-    for name in [
-        "config.json",
-        "tokenizer.json",
-        "modules.json",
-        "1_Pooling/config.json",
-    ] {
-        std::fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
-        std::fs::copy(tiny.join(name), folder.join(name)).unwrap();
-    }
     let mut file = std::fs::read(tiny.join("model.safetensors")).unwrap();
     let weights = 8 + u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
     for value in file[weights..].as_chunks_mut::<4>().0 {
         value[..2].fill(0);
     }
-    std::fs::write(folder.join("model.safetensors"), file).unwrap();
+    let config = std::fs::read(tiny.join("config.json")).unwrap();
+    std::fs::create_dir(folder).unwrap();
+    written_with_tiny_files(folder, &config, &file)
 }
 
 #[test]
 fn what_is_published_in_bf16_keeps_every_bit_in_half_of_the_bytes() {
     let folder = tempfile::tempdir().unwrap();
     let [published, made] = ["published", "made"].map(|name| folder.path().join(name));
-    published_in_bf16(&published);
-    let written = exported(&published.as_path().into(), &made, Dtype::Bf16);
+    let source = published_in_bf16(&published);
+    let written = exported(&source, &made, Dtype::Bf16);
     let [large, small] = [&published, &made]
         .map(|folder| {
             folder.join(["model.safetensors", "model.onnx"][usize::from(folder == &made)])
@@ -212,7 +205,6 @@ fn what_is_published_in_bf16_keeps_every_bit_in_half_of_the_bytes() {
     }
     // At load as well.
     let config = |dtype| EmbeddingConfig::default().with_dtype(dtype);
-    let source = ModelSource::from(published.as_path());
     let [full, half] = [Dtype::F32, Dtype::Bf16].map(|dtype| used(&source, config(dtype)));
     assert_eq!(
         (half.0.as_str(), half.1, half.2),

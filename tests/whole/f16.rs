@@ -7,7 +7,7 @@ use isovec::config::ExecutionProvider;
 use isovec::fingerprint::Precision;
 use isovec::{Embedder, EmbeddingConfig, Error, ModelSource};
 use isovec_parity::{BOUNDS_F16, Reference};
-use isovec_test_support::{Which, engines, minilm, tiny_model};
+use isovec_test_support::{Which, engines, minilm, tiny_model, written_with_tiny_files};
 
 const KNOB: &str = "providers.webgpu.f16";
 
@@ -112,21 +112,8 @@ fn with_a_large_neuron(folder: &Path) {
     const KING: usize = 454;
     const HIDDEN: usize = 32;
     const WIDE: usize = 64;
-    for name in [
-        "config.json",
-        "tokenizer.json",
-        "modules.json",
-        "1_Pooling/config.json",
-    ] {
-        std::fs::create_dir_all(folder.join(name).parent().unwrap()).unwrap();
-        std::fs::copy(
-            isovec_test_support::data("tiny-bert").join(name),
-            folder.join(name),
-        )
-        .unwrap();
-    }
-    let mut file =
-        std::fs::read(isovec_test_support::data("tiny-bert").join("model.safetensors")).unwrap();
+    let tiny = isovec_test_support::data("tiny-bert");
+    let mut file = std::fs::read(tiny.join("model.safetensors")).unwrap();
     let header = 8 + u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
     let tensors: serde_json::Value = serde_json::from_slice(&file[8..header]).unwrap();
     let mut set = |name: &str, places: &mut dyn Iterator<Item = usize>, value: f32| {
@@ -152,7 +139,8 @@ fn with_a_large_neuron(folder: &Path) {
     );
     let down = layer("output.dense.weight");
     set(&down, &mut (0..HIDDEN).map(|row| row * WIDE), 0.0);
-    std::fs::write(folder.join("model.safetensors"), file).unwrap();
+    let config = std::fs::read(tiny.join("config.json")).unwrap();
+    written_with_tiny_files(folder, &config, &file);
 }
 
 /// A text that 16 bits are too few for is an error that names it, and never a wrong vector.

@@ -236,7 +236,6 @@ fn each_node_is_looked_at_alone_where_that_is_asked_for() {
             "{alone:?} {worst}"
         );
         assert!(alone.cosine_worst < alone.cosine_mean && alone.cosine_mean < 1.0);
-        // What it gives is off by about as much as its signal to noise says.
         assert!(product.mse.is_some_and(|error| error > 0.0) && product.sqnr.is_some());
     }
     let error = optimize(
