@@ -736,8 +736,7 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "NODE")]
     pub(crate) in_f32: Vec<String>,
 
-    /// Give the weights of --int8 7 bits instead of 8: ONNX Runtime then gives the same vectors on processors without VNNI, where sums of
-    /// products of 8 bits are cut off.
+    /// Give the weights of --int8 7 bits instead of 8, for processors without VNNI: there ONNX Runtime cuts off sums of products of 8 bits.
     #[arg(long)]
     pub(crate) seven_bits: bool,
 

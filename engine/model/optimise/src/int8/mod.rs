@@ -53,7 +53,7 @@ pub enum WeightBits {
     /// -127 to 127.
     #[default]
     Eight,
-    /// -63 to 63: every processor gives the same.
+    /// -63 to 63: no sum is cut off.
     Seven,
 }
 
